@@ -98,6 +98,9 @@
 //	                                  closed, withdrawn, error)
 //	lockagent.store.refusals          counter, {call}, by outcome: wrongtype,
 //	                                  notpermitted, notokens
+//	lockagent.store.grace.duration    histogram, s: for how long the store granted
+//	                                  nothing new. Each agent that notices records it,
+//	                                  and counts the beginnings below: kind gracebegan
 //	lockagent.events.recorded         counter, {event}, by kind
 //	lockagent.events.published        counter, {event}
 //	lockagent.events.dropped          counter, {event}

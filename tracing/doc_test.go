@@ -37,8 +37,8 @@ func TestDocumentationListsEverything(t *testing.T) {
 	}
 	r := emitted(t)
 	metrics := r.collect()
-	if len(metrics) != 17 {
-		t.Errorf("%d metrics were emitted, want all 17", len(metrics))
+	if len(metrics) != 18 {
+		t.Errorf("%d metrics were emitted, want all 18", len(metrics))
 	}
 	for _, m := range metrics {
 		kind := "histogram"

@@ -28,6 +28,7 @@ type lockMetrics struct {
 	grants  metric.Int64Counter
 	losses  metric.Int64Counter
 	events  metric.Int64Counter
+	grace   metric.Float64Histogram
 
 	// Attributes are made once, and not for each measurement.
 	outcomes [][]metric.RecordOption // by EventKind
@@ -56,6 +57,8 @@ func newLockMetrics(m metric.Meter) *lockMetrics {
 			metric.WithDescription("Holds that ended against the will of their owners."))),
 		events: made(m.Int64Counter("lockagent.events.recorded", metric.WithUnit("{event}"),
 			metric.WithDescription("Events in the life of locks and agents."))),
+		grace: made(m.Float64Histogram("lockagent.store.grace.duration", metric.WithUnit("s"), leases,
+			metric.WithDescription("Time for which the store granted nothing new, because it waited for its holders."))),
 	}
 	for kind := range lockagent.EventKind(len(lockagent.EventKinds()) + 1) {
 		l.outcomes = append(l.outcomes, []metric.RecordOption{attributes("outcome", kind.String())})

@@ -65,6 +65,9 @@ func (r *recorder) observe(ctx context.Context, e *lockagent.Event) (parent stri
 	if e.Kind == lockagent.EventGranted {
 		r.metrics.grants.Add(ctx, 1, of(r.metrics.ways, e.How)...)
 	}
+	if e.Kind == lockagent.EventGraceEnded && e.Grace != nil {
+		r.metrics.grace.Record(ctx, seconds(e.Grace.Ended.Sub(e.Grace.Began)))
+	}
 	l := r.open.of(e)
 	switch e.Kind {
 	case lockagent.EventRequested, lockagent.EventQueued:

@@ -366,6 +366,9 @@ func wholeLife(to lockagent.Recorder) {
 	}
 	h.add(lockagent.Event{Kind: lockagent.EventReturned}).add(lockagent.Event{Kind: lockagent.EventPermits, Op: lockagent.AddPermits})
 	h.to.Record(h.ctx, lockagent.Event{Kind: lockagent.EventStoreReset, Agent: "agent-1"})
+	for _, kind := range []lockagent.EventKind{lockagent.EventGraceBegan, lockagent.EventGraceEnded} {
+		h.to.Record(h.ctx, lockagent.Event{Kind: kind, Agent: "agent-1", Grace: &lockagent.GracePeriod{Began: 1_000_000, Ended: 1_340_000}})
+	}
 	h.to.Record(h.ctx, lockagent.Event{Kind: lockagent.EventAgentStopped, Agent: "agent-1"})
 }
 
@@ -388,6 +391,10 @@ func TestEveryEventIsCountedAndPassedOn(t *testing.T) {
 			t.Errorf("event %v: counted %v, passed on %v", kind, counted[kind.String()], passed[kind])
 		}
 	}
+	if got := r.points("lockagent.store.grace.duration"); len(got) != 1 || got[""].count != 1 || got[""].sum != 0.34 {
+		t.Errorf("the grace period was measured as %v, want 0.34 s once", got)
+	}
+	rec.Record(context.Background(), lockagent.Event{Kind: lockagent.EventGraceEnded}) // which tells nothing of it
 	rec.Record(context.Background(), lockagent.Event{Kind: 200})
 	if got := r.points("lockagent.events.recorded")["unknown"].sum; got != 1 {
 		t.Errorf("an event of a kind to come was counted %v times as unknown, want once", got)

@@ -56,6 +56,8 @@ var meanings = map[string]string{
 	"cancelled":    "Whoever asked for the lock wants it no more.",
 	"refused":      "A request was answered with an error.",
 	"storereset":   "The store has forgotten what it had, or its clock was set.",
+	"gracebegan":   "The store may have forgotten who has locks. It waits for them, and grants nothing new.",
+	"graceended":   "The store grants locks again, because all who had some have come back or their time is over.",
 	"agentstarted": "The daemon has started.",
 	"agentstopped": "The daemon has ended.",
 	"held":         "A short hold, from its grant to its release.",
@@ -167,7 +169,8 @@ func rowOf(r *events.Record) eventRow {
 	switch r.Kind {
 	case lockagent.EventLost, lockagent.EventBroken, lockagent.EventDropped, lockagent.EventStoreReset:
 		row.Tone = "bad"
-	case lockagent.EventUncertain, lockagent.EventExpired, lockagent.EventUnclaimed, lockagent.EventRefused, lockagent.EventTimedOut:
+	case lockagent.EventUncertain, lockagent.EventExpired, lockagent.EventUnclaimed, lockagent.EventRefused, lockagent.EventTimedOut,
+		lockagent.EventGraceBegan:
 		row.Tone = "warn"
 	case lockagent.EventGranted, lockagent.EventHeld, lockagent.EventReentered:
 		row.Tone = "good"
@@ -267,6 +270,17 @@ func detail(r *events.Record) string {
 	}
 	if r.Kind == lockagent.EventStoreReset {
 		add("%s", r.Reset.Reason)
+	}
+	if g := r.Grace; g != nil {
+		add("%s", g.Reason)
+		switch n := len(g.Roll) + g.More; {
+		case r.Kind == lockagent.EventGraceBegan:
+			add("waits for %d", n)
+		case n == 0:
+			add("took %s, all came back", exact(g.Ended.Sub(g.Began)))
+		default:
+			add("took %s, %d did not come back", exact(g.Ended.Sub(g.Began)), n)
+		}
 	}
 	if r.Err != "" {
 		add("%s", r.Err)

@@ -72,6 +72,9 @@ func TestNoControlFromTheLog(t *testing.T) {
 	})
 	s.Add("a", logtest.Begun.Add(time.Second), lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "x", To: evil, Reason: evil}})
 	s.Add("a", logtest.Begun.Add(time.Second), lockagent.Event{
+		Kind: lockagent.EventGraceEnded, Grace: &lockagent.GracePeriod{Incarnation: evil, Reason: evil, Roll: []lockagent.AgentID{evil}},
+	})
+	s.Add("a", logtest.Begun.Add(time.Second), lockagent.Event{
 		Kind: lockagent.EventBroken, Lock: "orders/42", Owner: "a/" + evil, Request: 1, Tenure: 1, Token: lockagent.Token(logtest.Begun.UnixMicro()), Operator: evil,
 		Held: time.Second, Lease: time.Minute, Confirmed: lockagent.StoreTime(logtest.Begun.UnixMicro()), Until: lockagent.StoreTime(logtest.Begun.Add(time.Second).UnixMicro()),
 	})

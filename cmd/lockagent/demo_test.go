@@ -280,7 +280,7 @@ func TestSummaryFields(t *testing.T) {
 	}
 	for _, name := range []string{
 		"ok", "agents", "processes", "workers", "locks", "locked", "store", "event_log", "elapsed_ms", "grants",
-		"grants_per_second", "waits", "hand_offs", "hand_off_share", "store_calls", "store_resets", "losses",
+		"grants_per_second", "waits", "hand_offs", "hand_off_share", "store_calls", "store_resets", "grace_periods", "losses",
 		"unconfirmed_releases", "counters", "updates", "lost_updates", "refused_operations", "unfinished", "events", "audit", "checks",
 	} {
 		if _, ok := fields[name]; !ok {

@@ -34,6 +34,9 @@ type Summary struct {
 	StoreCalls   StoreCalls `json:"store_calls"`
 	StoreResets  []string   `json:"store_resets"` // the reason of each, as the event log has it
 
+	// GracePeriods are those in which the store granted nothing new, as the event log has them.
+	GracePeriods []GracePeriod `json:"grace_periods"`
+
 	// Losses counts the holds that were lost, by reason, and Unconfirmed the
 	// releases that the store could not be told of.
 	Losses      map[string]uint64 `json:"losses"`
@@ -58,6 +61,17 @@ type Summary struct {
 
 	// Failure joins the errors of the agents that did not end well.
 	Failure error `json:"-"`
+}
+
+// GracePeriod is a time in which a store waited for its holders.
+type GracePeriod struct {
+	Reason string `json:"reason"`
+	Ended  bool   `json:"ended"` // the event log has its end
+	TookMS int64  `json:"took_ms,omitempty"`
+
+	// Missing are agents that did not come back, and MoreMissing is how many the event log does not name.
+	Missing     []lockagent.AgentID `json:"missing,omitempty"`
+	MoreMissing int                 `json:"more_missing,omitempty"`
 }
 
 // Waits are the times from request to grant, in microseconds.
@@ -118,13 +132,14 @@ func (s *show) sum(elapsed time.Duration) Summary {
 			Release:  total.Releases,
 			PerGrant: share(total.calls(), total.Grants),
 		},
-		StoreResets: []string{},
-		Losses:      total.Losses,
-		Unconfirmed: total.Unconfirmed,
-		Unfinished:  total.Unfinished,
-		Counters:    s.resource.state(),
-		Failure:     errors.Join(s.ends...),
-		Events:      EventCounts{total.Published, total.Records, total.Dropped, total.Unpublished},
+		StoreResets:  []string{},
+		GracePeriods: []GracePeriod{},
+		Losses:       total.Losses,
+		Unconfirmed:  total.Unconfirmed,
+		Unfinished:   total.Unfinished,
+		Counters:     s.resource.state(),
+		Failure:      errors.Join(s.ends...),
+		Events:       EventCounts{total.Published, total.Records, total.Dropped, total.Unpublished},
 	}
 	for _, c := range sum.Counters {
 		sum.Updates += c.Writes
@@ -222,6 +237,18 @@ func resets(r audit.Report) []string {
 	return reasons
 }
 
+// gracePeriods are those that a report names.
+func gracePeriods(r audit.Report) (all []GracePeriod) {
+	for _, g := range r.Graces.First {
+		p := GracePeriod{Reason: g.Reason, Ended: g.Ended != 0, Missing: g.Missing, MoreMissing: g.More}
+		if p.Ended {
+			p.TookMS = g.Ended.Sub(g.Began).Milliseconds()
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
 // mostDetails is how many of the audit's findings a check names. The audit itself names more.
 const mostDetails = 10
 
@@ -235,6 +262,7 @@ func (s *Summary) judge(r audit.Report, err error) {
 	}
 	s.Audit = &r
 	s.StoreResets = append(s.StoreResets, resets(r)...)
+	s.GracePeriods = append(s.GracePeriods, gracePeriods(r)...)
 	c.OK = r.Verdict == audit.Proven || r.Verdict == audit.Explained
 	switch r.Verdict {
 	case audit.Proven:

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
 )
@@ -33,6 +34,16 @@ func TestJudge(t *testing.T) {
 			report: complete(audit.Report{Verdict: audit.Explained, Resets: listed(1, *reset), Explained: listed(1, audit.Explanation{Reset: reset})}),
 			ok:     true, says: `the store was reset (emptied)`,
 		},
+		"grace": {
+			report: complete(audit.Report{Verdict: audit.Proven, Graces: audit.List[audit.Grace]{Count: 3, First: []audit.Grace{
+				{Reason: "first start", Began: 1_000_000, Ended: 3_000_000},
+				{Reason: "emptied", Began: 5_000_000, Ended: 35_000_000, Missing: []lockagent.AgentID{"a", "b"}, More: 1},
+				{Reason: "restarted", Began: 5_000_000},
+			}}}),
+			ok: true,
+			says: "grace        3 periods in which the store waited for its holders: 2s (first start), 30s (emptied; a, b and 1 more did not come back), " +
+				"its end is not in the event log (restarted)\n",
+		},
 		"incomplete": {
 			report: complete(audit.Report{Verdict: audit.Incomplete, RecordHoles: listed(1, audit.RecordHole{Agent: "a", Epoch: 1, Range: events.Range{First: 3, Last: 9}})}),
 			says:   "missing: records 3 to 9 of agent a, epoch 1",
@@ -47,7 +58,7 @@ func TestJudge(t *testing.T) {
 		"error":      {err: errors.New("no stream"), says: "no stream"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Summary{OK: true, Agents: 2}
+			s := Summary{OK: true, Agents: 2, Locked: true}
 			s.judge(test.report, test.err)
 			if s.OK != test.ok || len(s.Checks) != 1 || s.Checks[0].OK != test.ok {
 				t.Errorf("OK is %v, checks are %+v; want %v", s.OK, s.Checks, test.ok)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
+	"github.com/lockagent/lockagent/events/audit"
 )
 
 // Intro says what a demonstration is going to do.
@@ -73,6 +74,9 @@ func (s *Summary) writeLocked(line func(name, format string, args ...any)) {
 	if n := len(s.StoreResets); n > 0 {
 		line("store resets", "%d (%s): the store may have come back without what it knew", n, strings.Join(s.StoreResets, ", "))
 	}
+	if n := len(s.GracePeriods); n > 0 {
+		line("grace", "%s in which the store waited for its holders: %s", readable.Counted(n, "period", "periods"), graceTexts(s.GracePeriods))
+	}
 	line("losses", "%s", losses(s.Losses))
 	if s.Unconfirmed > 0 {
 		line("unconfirmed", "%s of which the store could not be told in time", readable.Counted(int(s.Unconfirmed), "release", "releases"))
@@ -81,6 +85,23 @@ func (s *Summary) writeLocked(line func(name, format string, args ...any)) {
 		line("unfinished", "%s, for time was up", readable.Counted(int(s.Unfinished), "update", "updates"))
 	}
 	line("refused", "%s with an old token", readable.Counted(int(s.Refused), "operation", "operations"))
+}
+
+// graceTexts tells how long each grace period took, and who did not come back.
+func graceTexts(all []GracePeriod) string {
+	var texts []string
+	for _, g := range all {
+		text := "its end is not in the event log"
+		if g.Ended {
+			text = readable.Duration(time.Duration(g.TookMS) * time.Millisecond)
+		}
+		text += " (" + g.Reason
+		if missing := (audit.Grace{Missing: g.Missing, More: g.MoreMissing}).MissingText(); missing != "" {
+			text += "; " + missing + " did not come back"
+		}
+		texts = append(texts, text+")")
+	}
+	return strings.Join(texts, ", ")
 }
 
 func losses(by map[string]uint64) string {

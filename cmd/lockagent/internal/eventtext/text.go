@@ -142,6 +142,10 @@ func aboutAgent(r *events.Record, field func(format string, args ...any)) {
 		field("%s", readable.Counted(r.Count, "grant", "grants"))
 	case lockagent.EventStoreReset:
 		field("%s, from %s to %s", r.Reset.Reason, r.Reset.From, r.Reset.To)
+	case lockagent.EventGraceBegan, lockagent.EventGraceEnded:
+		if r.Grace != nil {
+			aboutGrace(r.Kind, r.Grace, field)
+		}
 	case lockagent.EventDropped:
 		for kind, n := range r.Dropped {
 			if n > 0 {
@@ -150,6 +154,32 @@ func aboutAgent(r *events.Record, field func(format string, args ...any)) {
 		}
 	case 0:
 		field("%s", r.Raw)
+	}
+}
+
+// mostMissing is how many agents are named that did not come back.
+const mostMissing = 3
+
+// aboutGrace writes what an event says of a grace period.
+func aboutGrace(kind lockagent.EventKind, g *lockagent.GracePeriod, field func(format string, args ...any)) {
+	agents := len(g.Roll) + g.More
+	field("%s, of %s", g.Reason, g.Incarnation)
+	if kind == lockagent.EventGraceBegan {
+		field("for %s", readable.Counted(agents, "agent", "agents"))
+		return
+	}
+	field("after %s", readable.Duration(g.Ended.Sub(g.Began)))
+	switch {
+	case agents == 0:
+		field("all came back")
+	case agents <= mostMissing && g.More == 0:
+		var names []string
+		for _, agent := range g.Roll {
+			names = append(names, fold.ShortAgent(agent))
+		}
+		field("without %s", strings.Join(names, ", "))
+	default:
+		field("without %d agents", agents)
 	}
 }
 

@@ -55,6 +55,27 @@ func TestEventText(t *testing.T) {
 			"storereset    emptied, from a to b",
 		},
 		{
+			lockagent.Event{Kind: lockagent.EventGraceBegan, Grace: &lockagent.GracePeriod{Incarnation: "b", Reason: "emptied", Roll: []lockagent.AgentID{"x", "y"}, More: 7}},
+			"gracebegan    emptied, of b  for 9 agents",
+		},
+		{
+			lockagent.Event{Kind: lockagent.EventGraceEnded, Grace: &lockagent.GracePeriod{Incarnation: "b", Reason: "emptied", Began: 1_000_000, Ended: 1_340_000}},
+			"graceended    emptied, of b  after 340ms  all came back",
+		},
+		{
+			lockagent.Event{Kind: lockagent.EventGraceEnded, Grace: &lockagent.GracePeriod{
+				Incarnation: "b", Reason: "emptied", Began: 1_000_000, Ended: 31_000_000, Roll: []lockagent.AgentID{agent, "y"},
+			}},
+			"graceended    emptied, of b  after 30s  without 470d6805, y",
+		},
+		{
+			lockagent.Event{Kind: lockagent.EventGraceEnded, Grace: &lockagent.GracePeriod{
+				Incarnation: "b", Reason: "emptied", Began: 1_000_000, Ended: 31_000_000, Roll: []lockagent.AgentID{"x"}, More: 1,
+			}},
+			"graceended    emptied, of b  after 30s  without 2 agents",
+		},
+		{lockagent.Event{Kind: lockagent.EventGraceEnded}, "graceended  "},
+		{
 			lockagent.Event{
 				Kind: lockagent.EventPermits, Lock: "printers", Op: lockagent.ReleasePermit, Permits: 1,
 				Total: 5, Permit: "0af7651916cd",
