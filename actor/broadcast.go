@@ -44,17 +44,25 @@ func (b *broadcast) run() {
 
 // give runs the actors one by one.
 func (b *broadcast) give(c lockstate.Command) {
-	_, reset := c.(lockstate.StoreReset)
-	round := 0
-	if reset {
-		round = b.returns.add()
+	if _, reset := c.(lockstate.StoreReset); reset {
+		b.reset()
+		return
 	}
 	for e := range b.registry.all {
 		send(e, &commandMsg{command: c})
 	}
-	if reset {
-		b.returns.done(round)
+}
+
+// reset tells the actors that the store was reset. Each actor that has not retired has to take note of that before the
+// agent has come back, however busy the actor is.
+func (b *broadcast) reset() {
+	round := b.returns.add()
+	for e := range b.registry.all {
+		if e.pin() {
+			send(e, &resetMsg{round: b.returns.add()})
+		}
 	}
+	b.returns.done(round)
 }
 
 // next takes out the command that waits first. If there is none, it returns nil, and the goroutine has to end.

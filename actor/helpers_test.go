@@ -299,7 +299,8 @@ type op struct {
 	lease  time.Duration
 	rests  bool // the tenure is to be one that may rest
 
-	watched bool // the holder wants to know who waits
+	watched bool            // the holder wants to know who waits
+	last    lockagent.Token // of a renewal
 
 	run   func()                          // makes the call and has it answered
 	slow  func(call, reply time.Duration) // makes the call and has it answered, both later
@@ -460,7 +461,9 @@ func (s *tap) Acquire(ctx context.Context, req lockagent.AcquireRequest, done fu
 }
 
 func (s *tap) Renew(ctx context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
-	o := &op{kind: "renew", name: req.Name, tenure: req.Tenure, lease: req.Lease, watched: req.Watched}
+	o := &op{
+		kind: "renew", name: req.Name, tenure: req.Tenure, lease: req.Lease, watched: req.Watched, last: req.Last,
+	}
 	through(s, o, func(done func(lockagent.RenewReply, error)) { s.whole.Renew(ctx, req, done) }, done)
 }
 

@@ -38,6 +38,8 @@ type lock struct {
 	link     *link               // of the last pass; nil if its release was not traced
 	totals   map[uint64]allotted // of tenures that may be granted to a request; nil unless the lock is a semaphore
 
+	lastTotal int // how many permits there were as the store told last; 0 unless the lock is a semaphore
+
 	unsubscribe func()
 	woken       atomic.Bool       // a wake-up is on its way; set by the store
 	draining    bool              // new requests are refused

@@ -57,6 +57,12 @@ type (
 		command lockstate.Command
 	}
 
+	// resetMsg: the store was reset.
+	resetMsg struct {
+		counted
+		round int // of returns
+	}
+
 	// newsMsg is a message of the store about a tenure.
 	newsMsg struct {
 		counted

@@ -164,7 +164,7 @@ func (a *Agent) changed(req *lockagent.PermitsRequest, reply *lockagent.PermitsR
 	a.record(context.Background(), &e)
 }
 
-// permitsIn returns how many permits a tenure has, and how many there were when it was granted those. Both are 0 if the
+// permitsIn returns how many permits a tenure has, and how many there were as the store told last. Both are 0 if the
 // lock is no semaphore.
 func (l *lock) permitsIn(tenure uint64) (n, total int) {
 	if l.totals == nil {
@@ -172,7 +172,7 @@ func (l *lock) permitsIn(tenure uint64) (n, total int) {
 	}
 	for r := range l.holds {
 		if r.tenure == tenure {
-			return max(1, r.Permits), r.total
+			return max(1, r.Permits), l.lastTotal
 		}
 	}
 	return 0, 0
@@ -193,6 +193,7 @@ func (l *lock) counted(tenure uint64, token lockagent.Token, total int) {
 		l.totals = make(map[uint64]allotted)
 	}
 	l.totals[tenure] = allotted{token, total}
+	l.lastTotal = total
 }
 
 // total is how many permits there were when the store granted these.

@@ -6,15 +6,15 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// returns tells a store with a grace period when the agent has come back to a new incarnation: when each lock that was
-// held in doubt was renewed, or is lost. Until then the store grants nothing new.
+// returns tells a store with a grace period when the agent has come back to a new incarnation: when each lock was told
+// of the reset, and each hold in doubt was renewed, or is over. Until then the store grants nothing new.
 type returns struct {
 	grace lockagent.Grace // nil if the store has none
 
 	mu          sync.Mutex // guards what follows
 	incarnation string     // to which the agent comes back
 	round       int        // counts the incarnations
-	open        int        // what is left to do: the broadcast, and the locks in doubt
+	open        int        // what is left to do: the broadcast, and the locks that were not told yet, or are in doubt
 }
 
 // begin begins the return to an incarnation.

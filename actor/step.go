@@ -84,12 +84,15 @@ func (l *lock) process(m message) {
 			} // otherwise the tenure goes back, and whoever wants the name has this actor leave when it is idle
 		}
 		l.step(m.command)
-		if _, reset := m.command.(lockstate.StoreReset); reset && l.state.InDoubt() {
-			l.returns = l.agent.returns.add()
-		}
 		if _, tick := m.command.(lockstate.Tick); tick {
 			l.tellHolds()
 		}
+	case *resetMsg:
+		if l.returns != 0 {
+			l.agent.returns.done(l.returns)
+		}
+		l.returns = m.round
+		l.step(lockstate.StoreReset{})
 	case *newsMsg:
 		if m.news.Trace != "" {
 			l.link = &link{m.news.Tenure.Number, m.news.Trace}

@@ -81,3 +81,10 @@ local function clock_forgot(time)
   local member = time.member or ''
   return time.key == 'lockagent_clock' and (not string.find(member, '^%d') or string.find(member, '~', 1, true) ~= nil)
 end
+
+-- Returns what a release says of a tenure that was not there: that it is over, or nothing, as of one that was released.
+-- If the database has forgotten the tenure, the agent held the lock until it gave it up: nobody else has been granted
+-- it.
+local function clock_not_there(time)
+  return not clock_forgot(time) and 'n' or nil
+end

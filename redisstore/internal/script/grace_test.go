@@ -411,3 +411,29 @@ func TestRenewalOfWhatWasForgotten(t *testing.T) {
 		t.Errorf("put back after the grace period: %s", reply)
 	}
 }
+
+// A holder that gives a lock up before its tenure is back has not lost the lock.
+func TestReleaseOfWhatWasForgotten(t *testing.T) {
+	for _, kind := range slices.Concat(alike, readWrite, []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}) {
+		t.Run(string(kind), func(t *testing.T) {
+			s := graced(t)
+			release := func() lockagent.ReleaseReply {
+				req := wish("orders", agentA, 1)
+				if req.Kind = kind; kind != lockagent.Semaphore && kind != lockagent.Permits {
+					return s.releaseAs(kind, req)
+				}
+				of := end(req)
+				of.Kind = kind
+				s.room.ReleasePermits(&s.call, &of, s.past)
+				return s.released(1)[0].Reply
+			}
+			for _, when := range []string{"the grace period", "what comes after"} {
+				if r := release(); r.Released != (when == "the grace period") {
+					t.Errorf("in %s: released is %v", when, r.Released)
+				}
+				s.Do("DEL", graceKey)
+				s.refused(wish("another", agentC, 1)) // the period is over
+			}
+		})
+	}
+}

@@ -1,5 +1,7 @@
 -- holders.lua is a part of other scripts: a function that finds the holder of a lock.
 
+--include clock.lua
+
 --include kinds.lua
 
 -- A lock is a hash. Each field is a holder: "<id>:<number>", "<id>:<number>:write" or "<id>:<number>:<transaction>".
@@ -37,8 +39,11 @@ local function holders(lock, tenure)
   return nil, holder, count, own, mode, fields, page[1] == '0'
 end
 
--- Says in a reply why a tenure was not released. undone is what HDEL has replied.
-local function not_held(lock, who, undone)
+-- Says in a reply why a tenure was not released, or nothing if it counts as released. undone is what HDEL has replied.
+local function not_held(time, lock, who, undone)
   local err = type(undone) == 'table' and undone.err or holders(lock, who)
-  return err and 'e ' .. err or 'n'
+  if err then
+    return 'e ' .. err
+  end
+  return clock_not_there(time)
 end

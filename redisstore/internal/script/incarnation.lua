@@ -44,7 +44,7 @@ local function roll_call(key, server, entry)
   end
   local changed = #gone
   if gone[1] then
-    call('ZREM', key, unpack(gone))
+    pcall('ZREM', key, unpack(gone))
   end
   if entry ~= '' then
     local till = server + string.match(entry, '^%d+') * 1000 + roll_lasts
@@ -55,7 +55,7 @@ local function roll_call(key, server, entry)
     changed = changed + added
   end
   if changed > 0 then
-    call('ZADD', key, 'INCR', -1, 'version')
+    pcall('ZADD', key, 'INCR', -1, 'version')
   end
   return call('ZSCORE', key, 'version') or '0'
 end
@@ -68,7 +68,7 @@ end
 
 -- After a first write a server that is full takes others.
 local writes = pcall('ZREM', keys[5], '')
-if type(writes) == 'table' and not string.find(writes.err, 'WRONGTYPE', 1, true) then
+if type(writes) == 'table' and string.find(writes.err, 'READONLY', 1, true) then
   return writes
 end
 local time = clock_read(keys[1], call('TIME'))

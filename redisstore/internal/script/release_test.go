@@ -76,6 +76,7 @@ func TestOthers(t *testing.T) {
 
 func TestTombstones(t *testing.T) {
 	s := start(t)
+	s.look(Look{})
 	withdraw := func(name lockagent.Name, number uint64) string {
 		req := end(wish(name, agentA, number))
 		req.Unanswered = true

@@ -61,7 +61,7 @@ local function rw_end(lock, now, who, waits)
     if waits and mode == 'read' then
       ways_publish(lock.room, lock.channel, '1') -- the tenure may have kept readers out
     end
-    return 'n'
+    return clock_not_there(now)
   elseif call('HLEN', lock.name) == 1 then
     call('DEL', lock.name) -- what is left is the mode
     return nil, '0'

@@ -85,6 +85,7 @@ func (s *server) releaseAs(kind lockagent.LockKind, req lockagent.AcquireRequest
 	map[lockagent.LockKind]func(c *Call, requests []ReleaseRequest, past Past){
 		lockagent.PlainLock: s.room.Release, lockagent.FairLock: s.room.FairRelease,
 		lockagent.SpinLock: s.room.ReleaseSpin, lockagent.FencedLock: s.room.ReleaseFenced,
+		lockagent.ReadWriteLock: s.room.ReadWriteRelease,
 	}[kind](&s.call, []ReleaseRequest{end(req)}, s.past)
 	return s.released(1)[0].Reply
 }

@@ -1,0 +1,163 @@
+package actor
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// graceful is a store with grace periods, as far as the agent sees them.
+type graceful struct {
+	*tap
+
+	mu    sync.Mutex
+	reset func(lockagent.Reset)
+	grace func(lockagent.GracePeriod)
+	came  []string // the incarnations to which the agent has come back
+	left  bool
+}
+
+func (s *graceful) OnReset(f func(lockagent.Reset)) (cancel func()) {
+	s.reset = f
+	return func() {}
+}
+
+func (s *graceful) OnGrace(f func(lockagent.GracePeriod)) (cancel func()) {
+	s.grace = f
+	return func() {}
+}
+
+func (s *graceful) Reasserted(incarnation string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.came = append(s.came, incarnation)
+}
+
+func (s *graceful) Left() { s.left = true }
+
+// has fails the test unless the agent has come back to those incarnations, and to no other.
+func (s *graceful) has(t *testing.T, when string, incarnations ...string) {
+	t.Helper()
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Equal(s.came, incarnations) {
+		t.Errorf("%s: the agent has come back to %q, want %q", when, s.came, incarnations)
+	}
+}
+
+// An agent has come back when each hold was renewed, or is over. The renewals tell the last token.
+func TestAnAgentComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &graceful{tap: newTap(memstore.New())}
+		a := start(t, Config{Store: s})
+		first := granted(t, a.Acquire(background, "first", who("ann")))
+		second := granted(t, a.Acquire(background, "second", who("bob")))
+		released(t, granted(t, a.Acquire(background, "third", who("eve"))))
+		var renewals []*op
+		s.on("renew", func(o *op) { renewals = append(renewals, o) })
+		s.reset(lockagent.Reset{From: "1.a.1", To: "2.a.2", Reason: "emptied"})
+		s.has(t, "before the renewals")
+		if len(renewals) != 2 {
+			t.Fatalf("%d renewals", len(renewals))
+		}
+		for _, o := range renewals {
+			want := first.Token()
+			if o.name == "second" {
+				want = second.Token()
+			}
+			if o.last != want {
+				t.Errorf("%s: the last token is %d, want %d", o.name, o.last, want)
+			}
+		}
+		renewals[0].run()
+		s.has(t, "after one renewal")
+		s.reset(lockagent.Reset{From: "2.a.2", To: "3.a.3", Reason: "emptied"}) // once more
+		renewals[1].run()
+		s.has(t, "after the renewals of the time before")
+		for _, o := range renewals[2:] {
+			o.run()
+		}
+		s.has(t, "after all renewals", "3.a.3")
+		released(t, first)
+		s.reset(lockagent.Reset{From: "3.a.3", To: "4.a.4", Reason: "emptied"})
+		released(t, second)
+		s.has(t, "after the release of the last hold", "3.a.3", "4.a.4")
+		s.reset(lockagent.Reset{From: "4.a.4", To: "5.a.5", Reason: "emptied"})
+		s.has(t, "without a hold", "3.a.3", "4.a.4", "5.a.5")
+		closing(t, a)
+		if !s.left {
+			t.Error("the agent has not left")
+		}
+	})
+}
+
+// The actor of a lock may be busy when the store is reset. The agent has not come back before that actor knows.
+func TestABusyActorComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &graceful{tap: newTap(memstore.New())}
+		var stuck atomic.Bool
+		goOn := make(chan struct{})
+		a := start(t, Config{Store: s, Recorder: recorderFunc(func(_ context.Context, e lockagent.Event) {
+			if e.Lock == "orders" && stuck.Load() {
+				<-goOn
+			}
+		})})
+		hold := granted(t, a.Acquire(background, "orders", who("ann")))
+		s.on("renew", func(o *op) { time.AfterFunc(time.Second, o.run) })
+		stuck.Store(true)
+		go a.Acquire(background, "orders", Request{Owner: "bob", Try: true}) // the event keeps the actor busy
+		synctest.Wait()
+		s.reset(lockagent.Reset{From: "1.a.1", To: "2.a.2", Reason: "emptied"})
+		s.has(t, "while the actor is busy")
+		stuck.Store(false)
+		close(goOn)
+		s.has(t, "before the renewal")
+		time.Sleep(2 * time.Second)
+		s.has(t, "after the renewal", "2.a.2")
+		released(t, hold)
+	})
+}
+
+// An agent whose tenures stay in the store does not leave the roll.
+func TestAnAgentThatDoesNotLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &graceful{tap: newTap(memstore.New())}
+		a := start(t, Config{Store: s})
+		granted(t, a.Acquire(background, "orders", Request{Owner: "ann", Lease: time.Hour, Outlive: true}))
+		closing(t, a)
+		if s.left {
+			t.Error("the agent has left")
+		}
+	})
+}
+
+// What the store tells of its grace periods is in the events.
+func TestEventsOfGracePeriods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &graceful{tap: newTap(memstore.New())}
+		var kinds []lockagent.EventKind
+		a := start(t, Config{Store: s, Recorder: recorderFunc(func(_ context.Context, e lockagent.Event) {
+			if e.Grace != nil && e.Grace.Incarnation == "2.a.2" {
+				kinds = append(kinds, e.Kind)
+			}
+		})})
+		s.grace(lockagent.GracePeriod{Incarnation: "2.a.2", Began: 2})
+		s.grace(lockagent.GracePeriod{Incarnation: "2.a.2", Began: 2, Ended: 3})
+		if want := []lockagent.EventKind{lockagent.EventGraceBegan, lockagent.EventGraceEnded}; !slices.Equal(kinds, want) {
+			t.Errorf("events %v, want %v", kinds, want)
+		}
+		closing(t, a)
+		s.grace(lockagent.GracePeriod{Incarnation: "2.a.2", Began: 4})
+		if len(kinds) != 2 {
+			t.Error("an event after the last one")
+		}
+	})
+}
