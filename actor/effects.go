@@ -91,7 +91,9 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Attempted:
 		l.acquire(r, e)
 	case lockstate.FoundBusy:
-		l.news.heldBy(e.Holder)
+		if !errors.Is(l.news.err(), lockagent.ErrGrace) { // a store in a grace period knows of nobody
+			l.news.heldBy(e.Holder)
+		}
 	case lockstate.Forgot:
 		l.news = news{}
 	case lockstate.Began:
