@@ -146,6 +146,11 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 		begun.Count, begun.Sum = from.Holds()
 	}
 	a.record(context.Background(), begun)
+	back := 0
+	if from != nil {
+		a.returns.begin(lockagent.PresentIncarnation)
+		back = a.returns.add()
+	}
 	messages := a.load(from) // before Listen: a message about a lock that is not loaded would look like a ghost's
 	offListen := func() {}
 	if a.layers.messages != nil {
@@ -159,8 +164,7 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 	}
 	a.deafen = sync.OnceFunc(func() { offGrace(); offReset(); offListen() })
 	if from != nil {
-		a.returns.begin(lockagent.PresentIncarnation)
-		a.broadcast.give(lockstate.StoreReset{})
+		a.returns.done(back)
 	}
 	for _, m := range messages {
 		send(m.entry, m)

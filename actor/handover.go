@@ -151,6 +151,9 @@ func (l *lock) load(from *saved.Lock, m *resumedMsg, known bool, now lockstate.I
 		}
 	}
 	l.state = l.agent.machines[l.entry.kind](l.entry.name, n, shift, now)
+	if l.state.InDoubt() {
+		l.returns = l.agent.returns.add()
+	}
 	l.now, l.used = now, now
 	replicas := make(map[uint64]int)
 	for i := range n.Tenures {

@@ -161,3 +161,22 @@ func TestEventsOfGracePeriods(t *testing.T) {
 		}
 	})
 }
+
+// An agent that goes on with the holds of another process has come back when the store has confirmed them.
+func TestAnAgentThatGoesOnComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		before := leaving(t, Config{Store: store.Share()})
+		granted(t, before.Acquire(background, "orders", who("ann")))
+		s := &graceful{tap: newTap(store.Share())}
+		var renewals []*op
+		s.on("renew", func(o *op) { renewals = append(renewals, o) })
+		resuming(t, Config{Store: s}, detached(t, before))
+		s.has(t, "before the renewal")
+		if len(renewals) != 1 {
+			t.Fatalf("%d renewals", len(renewals))
+		}
+		renewals[0].run()
+		s.has(t, "after the renewal", lockagent.PresentIncarnation)
+	})
+}

@@ -58,6 +58,7 @@
 //	ways.lua                           messages, and who listens
 //	queue.lua, hand_on.lua             places, and passes
 //	turns.lua, notes.lua               the turns of programs that know no queue
+//	grace.lua                          the grace period of an incarnation, and the claims of those who come back
 //	fence.lua, fair.lua, rw.lua, ...   what a kind has beside
 //
 // A script begins with its short way: what it does if it meets nobody. The short way is text, and has no functions. A

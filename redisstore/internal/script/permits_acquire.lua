@@ -39,17 +39,13 @@ local function permits_place(s, time, who, n)
   return true
 end
 
--- Tells the agents of some tenures that have permits that another one waits for more than are free. Those that are not
--- told learn of it when they renew their leases.
+-- Tells the agents of some tenures that have permits that one waits for more than are free. Those that are not told
+-- learn of it when they renew their leases. An agent is told of each tenure, also if it waits itself: a failover may have
+-- brought back a tenure that it has released, and it ends such a tenure.
 local most_told = 8
-local function permits_want(s, who)
-  local told = {[string.match(who, '^([^:]*)')] = true}
+local function permits_want(s)
   for _, holder in ipairs(call('ZRANGE', s.tenures, 0, most_told - 1)) do
-    local agent = string.match(holder, '^([^:]*)')
-    if not told[agent] then
-      ways_want(s, agent, holder)
-      told[agent] = true
-    end
+    ways_want(s, string.match(holder, '^([^:]*)'), holder)
   end
 end
 
@@ -111,7 +107,7 @@ else
   local queued = asks and not too_large and permits_place(s, time, who, need)
   next, wants, to = permits_first(s)
   if queued and next == who and need > s.free then
-    permits_want(s, who) -- those who come later need not: the holders know
+    permits_want(s) -- those who come later need not: the holders know
   end
   local code = queued and (next == who and 'k ' .. turns_ask_within(time, notes[3]) or 'q') or 'h'
   if kept > 0 then
