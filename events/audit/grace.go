@@ -126,10 +126,10 @@ func (a *Audit) keeps(g *graceSpan, s *span) bool {
 // covers reports whether a reset excuses no overlap of two tenures: the store granted nothing new until the agent of
 // the first could have come back. That must be known of both. An agent of an earlier version, or one that does not want
 // to wait, does not come back, and is granted locks meanwhile. The second may be of such an agent if the period was
-// over.
+// over. If the clock went back with the reset, holds may only seem to overlap.
 func (a *Audit) covers(store *storeLog, r *resetSpan, first, second *span) bool {
 	g := store.graceOf(r.To)
-	return g != nil && a.keeps(g, first) && (a.keeps(g, second) || g.Ended != 0 && second.Start >= g.Ended)
+	return g != nil && !r.Behind && a.keeps(g, first) && (a.keeps(g, second) || g.Ended != 0 && second.Start >= g.Ended)
 }
 
 // despiteGrace is why two holds overlapped across a reset which excuses nothing.
@@ -158,16 +158,14 @@ func (a *Audit) lostDespiteGrace(store *storeLog, r *resetSpan, s *span) bool {
 	return g != nil && held && s.Start < g.Began && !s.Excused && a.keeps(g, s)
 }
 
-// forgetGraces forgets the grace periods that were over before all that is still to be judged. One that follows a
-// reset which is remembered stays.
+// forgetGraces forgets the grace periods that were over before all that is still to be judged.
 func (a *Audit) forgetGraces(s *storeLog, past func(lockagent.StoreTime) bool) {
 	s.Graces = slices.DeleteFunc(s.Graces, func(g graceSpan) bool {
-		follows := func(r resetSpan) bool { return r.To == g.Incarnation }
-		if !past(max(g.Began, g.Ended)) || slices.ContainsFunc(s.Resets, follows) {
-			return false
+		over := past(max(g.Began, g.Ended))
+		if over {
+			a.found.Graces.add(g.of(s))
 		}
-		a.found.Graces.add(g.of(s))
-		return true
+		return over
 	})
 }
 

@@ -87,6 +87,13 @@ func TestAuditOfGrace(t *testing.T) {
 			},
 			Incomplete, "unproven: 1", "the clocks of two servers may differ",
 		},
+		"AClockThatIsBehind": {
+			[]*story{
+				lost(agent("A").on("x").granted(1, 1000).graceBegan("y", "A", "B")), held("B").stop(),
+				agent("C").reset(lockagent.Reset{From: "x", To: "y", Reason: "failed over", After: clock(1900), Before: clock(1500)}).stop(),
+			},
+			Explained, "explained: 1", "",
+		},
 		"TheFirstCameBack": {
 			[]*story{
 				first().graceBegan("y", "A", "B").renewed(1, 2000).released(1, 9000).returned(1, 9000).stop(), held("B").stop(),
@@ -170,6 +177,35 @@ func TestAuditOfGrace(t *testing.T) {
 			},
 			Violated, "overlap: 1", why,
 		},
+		"TheOldMasterThawsAtOnce": { // the clocks of the two differ a little
+			[]*story{
+				agent("A").reset(emptied("x", "y", 950)).graceBegan("y", "A", "B").edit(func(r *events.Record) { r.Grace.Began = clock(1600) }).
+					on("y").held(1, 1000, 3000).stop(),
+				agent("B").on("x").granted(1, 1500).lost(lockagent.LostDenied, 1, 3200).stop(),
+			},
+			Explained, "explained: 1", "",
+		},
+		"LostByTheOldMaster": { // which granted it when the next one had begun
+			[]*story{agent("A").on("x").granted(1, 1500).reset(emptied("x", "y", 3000)).graceBegan("y", "A").lost(lockagent.LostDenied, 1, 3200).stop()},
+			Proven, "", "",
+		},
+		"BeforeTheStoreIsNamed": {
+			[]*story{
+				lost(agent("A").on("x").granted(1, 1000)),
+				agent("B").at("").reset(reset).graceBegan("y", "A", "B").at("s").on("y").held(1, 3500, 4000).stop(),
+			},
+			Violated, "overlap: 1", why,
+		},
+		"OfAStoreWithAnotherName": {
+			[]*story{
+				lost(agent("A").on("x").granted(1, 1000)),
+				agent("B").at("t").graceBegan("y", "A", "B").reset(lockagent.Reset{
+					From: "x", To: "y", Reason: "emptied", After: clock(1100), Before: clock(1400), Store: "s",
+				}).on("y").held(1, 3500, 4000).stop(),
+				agent("C").of("b").held(1, 1000, 1100).graceBegan("w").at("t").held(2, 5000, 5100).stop(),
+			},
+			Violated, "overlap: 1", why,
+		},
 		"FirstStart": {
 			[]*story{agent("A").graceBegan("x").graceEnded("x", 3400).edit(func(r *events.Record) { r.Grace.Reason = "first start" }).
 				on("x").held(1, 3500, 4000).stop()},
@@ -188,6 +224,29 @@ func TestAuditOfGrace(t *testing.T) {
 				held("B").edit(func(r *events.Record) { r.LockKind, r.Permits, r.Total = lockagent.Semaphore, 1, 1 }).stop(),
 			},
 			Violated, "too many permits: 1", "",
+		},
+		"PermitsOfOneThatHasNotNoticed": {
+			[]*story{
+				lost(agent("A").permits(lockagent.Semaphore, 1, 1).changes(500, lockagent.TrySetPermits, 1).on("x").granted(1, 1000)),
+				held("B").edit(func(r *events.Record) { r.LockKind, r.Permits, r.Total = lockagent.Semaphore, 1, 1 }).graceBegan("y", "A", "B").stop(),
+			},
+			Violated, "too many permits: 1", "",
+		},
+		"PermitsAndClocksOfTwoServers": {
+			[]*story{
+				agent("A").permits(lockagent.Semaphore, 1, 1).changes(500, lockagent.TrySetPermits, 1).on("x").granted(1, 1000).
+					reset(reset).graceBegan("y", "A", "B").released(1, 4000).returned(1, 4000).stop(),
+				held("B").edit(func(r *events.Record) { r.LockKind, r.Permits, r.Total = lockagent.Semaphore, 1, 1 }).stop(),
+			},
+			Incomplete, "unproven: 1", "perhaps more permits were in use than there were: up to 2 of 1",
+		},
+		"PermitsLostToOneThatDoesNotWait": {
+			[]*story{
+				agent("A").permits(lockagent.Semaphore, 1, 1).changes(500, lockagent.TrySetPermits, 1).on("x").granted(1, 1000).
+					reset(reset).graceBegan("y", "A").lost(lockagent.LostDenied, 1, 3700).stop(),
+				held("B").edit(func(r *events.Record) { r.LockKind, r.Permits, r.Total = lockagent.Semaphore, 1, 1 }).stop(),
+			},
+			Explained, "explained: 1", "",
 		},
 		"PermitsWithoutGrace": {
 			[]*story{
@@ -239,6 +298,36 @@ func TestGracesInReports(t *testing.T) {
 		if got := g.MissingText(); got != text {
 			t.Errorf("got %q, want %q", got, text)
 		}
+	}
+}
+
+// A snapshot is of its moment, whatever agents tell later of a grace period.
+func TestSnapshotOfGrace(t *testing.T) {
+	a, s := newAudit(), agent("A").graceBegan("y", "A").graceEnded("y", 3000)
+	for _, r := range s.records[:2] {
+		a.Add(r)
+	}
+	before := a.Snapshot()
+	a.Add(s.records[2])
+	for text, of := range map[string]Snapshot{"": before, `"ended_us"`: a.Snapshot()} {
+		checkpoint, err := of.Checkpoint()
+		if err != nil || !strings.Contains(string(checkpoint), `"graces":[{"incarnation":"y"`) || strings.Contains(string(checkpoint), `"ended_us"`) != (text != "") {
+			t.Errorf("%s, %v; want it with %q", checkpoint, err, text)
+		}
+	}
+}
+
+// The second opinion does without grace periods, also if a record of one comes twice.
+func TestSecondOpinionOfALogWithGrace(t *testing.T) {
+	s := agent("A").graceBegan("y", "A").graceEnded("y", 900).held(1, 1000, 1100).stop()
+	var x Independent
+	for _, r := range slices.Concat(s.records, agent("A").graceBegan("y", "A").graceEnded("y", 900).records) {
+		if err := x.Visit(&r, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o := x.Opinion(); o.Verdict != Proven {
+		t.Errorf("%+v", o)
 	}
 }
 

@@ -18,6 +18,9 @@ type resetSpan struct {
 
 	First lockagent.StoreTime `json:"first"` // the earliest and the latest time that any of them tells
 	Last  lockagent.StoreTime `json:"last"`
+
+	// Behind says that the clock of the new incarnation is behind that of the old one, as an agent has seen.
+	Behind bool `json:"behind,omitempty"`
 }
 
 func newReset(r lockagent.Reset) StoreReset {
@@ -50,7 +53,8 @@ func (a *Audit) wasReset(s *storeLog, reset StoreReset) {
 	}
 	switch {
 	case reset.From != reset.To:
-		s.noteReset(resetSpan{reset, min(reset.After, reset.Before), max(reset.After, reset.Before)})
+		behind := reset.Before < reset.After.Add(-rounding(s.ID))
+		s.noteReset(resetSpan{reset, min(reset.After, reset.Before), max(reset.After, reset.Before), behind})
 	case reset.After != reset.Before || reset.Step != 0: // else only the name of the store is another one
 		a.step(s, spanOfStep(reset))
 	}
@@ -63,7 +67,7 @@ func (s *storeLog) noteReset(n resetSpan) {
 		if x.From != n.From || x.To != n.To {
 			continue
 		}
-		x.First, x.Last = min(x.First, n.First), max(x.Last, n.Last)
+		x.First, x.Last, x.Behind = min(x.First, n.First), max(x.Last, n.Last), x.Behind || n.Behind
 		if n.compare(x.StoreReset) < 0 {
 			x.StoreReset = n.StoreReset
 		}
@@ -81,7 +85,7 @@ func (s *storeLog) noteReset(n resetSpan) {
 func spanOfStep(reset StoreReset) resetSpan {
 	size := cmp.Or(time.Duration(reset.Step), reset.Before.Sub(reset.After))
 	before, since := reset.Before.Add(-size), reset.After.Add(size)
-	return resetSpan{reset, min(reset.After, reset.Before, since), max(reset.After, reset.Before, before)}
+	return resetSpan{reset, min(reset.After, reset.Before, since), max(reset.After, reset.Before, before), false}
 }
 
 // step notes a step of the clock.

@@ -151,7 +151,7 @@ type span struct {
 	Rough       bool   `json:"rough,omitempty"`       // Start is too early: the log does not have it
 	Late        bool   `json:"late,omitempty"`        // it was told when its time had been judged
 	Guilty      bool   `json:"guilty,omitempty"`      // it is the first of a violation
-	Excused     bool   `json:"excused,omitempty"`      // a reset explains an overlap of it
+	Excused     bool   `json:"excused,omitempty"`     // a reset explains an overlap of it
 
 	// The grant of a semaphore is Numbered when its Limit is known, and Counted when the permits in use then have been
 	// compared with it. It has Excess if they were too many.
