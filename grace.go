@@ -64,8 +64,8 @@ func (p *GracePeriod) Equal(other *GracePeriod) bool {
 	if p == nil || other == nil {
 		return p == other
 	}
-	return p.Incarnation == other.Incarnation && p.Reason == other.Reason && p.Began == other.Began && p.Ended == other.Ended &&
-		p.More == other.More && slices.Equal(p.Roll, other.Roll)
+	return p.Incarnation == other.Incarnation && p.Reason == other.Reason &&
+		p.Began == other.Began && p.Ended == other.Ended && p.More == other.More && slices.Equal(p.Roll, other.Roll)
 }
 
 // GraceError answers a request that does not wait (a try) if the store is in a grace period: it may have forgotten

@@ -113,7 +113,8 @@ func (a *Audit) unexpected(store *storeLog, lock *lockLog, s *span) (why string)
 	if s.Last.Kind == lockagent.EventBroken || len(s.Back) > 0 {
 		return ""
 	}
-	why = "the store said that the tenure was over, and the log does not say why: no reset, no break, and its lease had not run out"
+	why = "the store said that the tenure was over, and the log does not say why: " +
+		"no reset, no break, and its lease had not run out"
 	until := s.DeniedAt.Add(slack)
 	for i := range store.Resets {
 		r := &store.Resets[i]

@@ -54,7 +54,8 @@ func (g Grace) MissingText() string {
 }
 
 func (g Grace) compare(other Grace) int {
-	return cmp.Or(cmp.Compare(g.Began, other.Began), cmp.Compare(g.Store, other.Store), cmp.Compare(g.Incarnation, other.Incarnation))
+	return cmp.Or(cmp.Compare(g.Began, other.Began), cmp.Compare(g.Store, other.Store),
+		cmp.Compare(g.Incarnation, other.Incarnation))
 }
 
 func (Grace) cause() string { return "" }
@@ -133,13 +134,14 @@ func (a *Audit) covers(store *storeLog, r *resetSpan, first, second *span) bool 
 }
 
 // despiteGrace is why two holds overlapped across a reset which excuses nothing.
-const despiteGrace = "the store was reset, and granted the lock to the second although the first could still come back in a grace period"
+const despiteGrace = "the store was reset, and granted the lock to the second " +
+	"although the first could still come back in a grace period"
 
 // despiteGrace tells of such an overlap.
 func (v Violation) despiteGrace() Violation {
 	v.Why = despiteGrace
-	v.Look = "Look whether the server of before went on confirming leases: MinReplicas, or min-replicas-to-write of the servers, " +
-		"keeps it from that. Otherwise this is a defect of the store or of the agent of the first."
+	v.Look = "Look whether the server of before went on confirming leases: MinReplicas, or min-replicas-to-write " +
+		"of the servers, keeps it from that. Otherwise this is a defect of the store or of the agent of the first."
 	return v
 }
 

@@ -192,7 +192,7 @@ func TestAuditOfGrace(t *testing.T) {
 		"BeforeTheStoreIsNamed": {
 			[]*story{
 				lost(agent("A").on("x").granted(1, 1000)),
-				agent("B").at("").reset(reset).graceBegan("y", "A", "B").at("s").on("y").held(1, 3500, 4000).stop(),
+				agent("B").edit(func(r *events.Record) { r.Store = "" }).at("").reset(reset).graceBegan("y", "A", "B").at("s").on("y").held(1, 3500, 4000).stop(),
 			},
 			Violated, "overlap: 1", why,
 		},
@@ -311,7 +311,8 @@ func TestSnapshotOfGrace(t *testing.T) {
 	a.Add(s.records[2])
 	for text, of := range map[string]Snapshot{"": before, `"ended_us"`: a.Snapshot()} {
 		checkpoint, err := of.Checkpoint()
-		if err != nil || !strings.Contains(string(checkpoint), `"graces":[{"incarnation":"y"`) || strings.Contains(string(checkpoint), `"ended_us"`) != (text != "") {
+		has := func(part string) bool { return strings.Contains(string(checkpoint), part) }
+		if err != nil || !has(`"graces":[{"incarnation":"y"`) || has(`"ended_us"`) != (text != "") {
 			t.Errorf("%s, %v; want it with %q", checkpoint, err, text)
 		}
 	}
@@ -355,7 +356,8 @@ func TestGracesAreForgotten(t *testing.T) {
 	if n := len(a.stores["s"].Graces); n == 0 || n > 3 {
 		t.Errorf("%d grace periods are remembered", n)
 	}
-	if r := a.Report(); r.Graces.Count != many || r.Verdict != Incomplete && r.Verdict != Proven || r.Graces.First[0].Ended.Sub(r.Graces.First[0].Began) != 500*time.Millisecond {
+	r := a.Report()
+	if g := r.Graces.First[0]; r.Graces.Count != many || r.Violations.Count > 0 || g.Ended.Sub(g.Began) != 500*time.Millisecond {
 		t.Errorf("%v", r)
 	}
 }

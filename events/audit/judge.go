@@ -72,8 +72,9 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		doubt(fmt.Sprintf("it became shared between %s and %s, and token %d was granted at %s",
 			show.Store(first.AloneLeast), untilText(first.sharedBy()), second.FirstToken, show.Store(second.Start)))
 	case graced && second.Start < a.atLeast(first) && second.Start.Add(slack) >= a.atLeast(first):
-		doubt(fmt.Sprintf("by the clock of the store before a reset it went on until %s at least, and by the clock since token %d was granted at %s: "+
-			"the clocks of two servers may differ", show.Store(a.atLeast(first)), second.FirstToken, show.Store(second.Start)))
+		doubt(fmt.Sprintf("by the clock of the store before a reset it went on until %s at least, and by the clock since "+
+			"token %d was granted at %s: the clocks of two servers may differ",
+			show.Store(a.atLeast(first)), second.FirstToken, show.Store(second.Start)))
 	case graced && second.Start < a.atLeast(first):
 		first.Guilty = true
 		v := a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))

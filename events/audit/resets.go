@@ -173,16 +173,16 @@ func (a *Audit) stepOver(store *storeLog, first, second *span) *resetSpan {
 	return store.step(min(max(first.Start, first.Confirmed), second.Start), max(end, second.Start))
 }
 
-// forgetResets forgets the resets, steps and grace periods that were over before a time, as no tenure reaches them that is still to be
-// judged. That takes a look at all locks, so it is worth while only after as many records.
+// forgetResets forgets the resets, steps and grace periods that were over before a time, as no tenure reaches them that
+// is still to be judged. That takes a look at all locks, so it is worth while only after as many records.
 func (a *Audit) forgetResets(s *storeLog, until lockagent.StoreTime) {
 	if until == endOfTime {
 		return
 	}
 	old := func(r resetSpan) bool { return r.Last.Add(longest) < until }
 	oldGrace := func(g graceSpan) bool { return max(g.Began, g.Ended).Add(longest) < until }
-	if a.found.Events-s.Cleaned < len(a.locks) ||
-		!slices.ContainsFunc(s.Resets, old) && !slices.ContainsFunc(s.Steps, old) && !slices.ContainsFunc(s.Graces, oldGrace) {
+	some := slices.ContainsFunc(s.Resets, old) || slices.ContainsFunc(s.Steps, old) || slices.ContainsFunc(s.Graces, oldGrace)
+	if a.found.Events-s.Cleaned < len(a.locks) || !some {
 		return
 	}
 	s.Cleaned = a.found.Events
@@ -222,11 +222,18 @@ func (a *Audit) forgetResets(s *storeLog, until lockagent.StoreTime) {
 // between returns a reset that lies between two incarnations, or nil. The name of an incarnation
 // may not be known. Then the reset must lie between two times. Resets that a grace period covers do not count; covered
 // says that there are only such.
-func (s *storeLog) between(a, b string, earlier, later lockagent.StoreTime, covers func(*resetSpan) bool) (r *resetSpan, covered bool) {
+func (s *storeLog) between(
+	a, b string, earlier, later lockagent.StoreTime, covers func(*resetSpan) bool,
+) (r *resetSpan, covered bool) {
 	if a != "" && b != "" {
 		if r, covered = s.path(a, b, covers); r == nil && !covered {
 			// The incarnation of before may have granted when the next one did, and it keeps to no grace period of that.
-			begun := storeLog{Resets: slices.DeleteFunc(slices.Clone(s.Resets), func(r resetSpan) bool { return s.beganAfter(r.To, later) })}
+			var begun storeLog
+			for _, r := range s.Resets {
+				if !s.beganAfter(r.To, later) {
+					begun.Resets = append(begun.Resets, r)
+				}
+			}
 			r, _ = begun.path(b, a, func(*resetSpan) bool { return false })
 		}
 		return r, covered

@@ -51,7 +51,8 @@ func Full(kind lockagent.EventKind) lockagent.Event {
 		Err:         "refused: \"why\"\n",
 		Reset:       lockagent.Reset{From: "run-21", To: "run-22", Reason: "emptied", After: 23, Before: 24, Step: -25 * time.Microsecond, Store: "another"},
 		Grace: &lockagent.GracePeriod{
-			Incarnation: "run-22", Reason: "emptied \"now\"", Began: 26, Ended: 1_795_000_000_000_027, Roll: []lockagent.AgentID{Agent, "agent-2"}, More: 31,
+			Incarnation: "run-22", Reason: "emptied \"now\"", Began: 26, Ended: 1_795_000_000_000_027,
+			Roll: []lockagent.AgentID{Agent, "agent-2"}, More: 31,
 		},
 		Process:     lockagent.Process{Host: "host-42", Program: "billing", Version: "v1.2.3", PID: 25, User: "billing", Command: "billing --all"},
 		TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",

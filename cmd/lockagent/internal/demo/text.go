@@ -75,7 +75,8 @@ func (s *Summary) writeLocked(line func(name, format string, args ...any)) {
 		line("store resets", "%d (%s): the store may have come back without what it knew", n, strings.Join(s.StoreResets, ", "))
 	}
 	if n := len(s.GracePeriods); n > 0 {
-		line("grace", "%s in which the store waited for its holders: %s", readable.Counted(n, "period", "periods"), graceTexts(s.GracePeriods))
+		line("grace", "%s in which the store waited for its holders: %s",
+			readable.Counted(n, "period", "periods"), graceTexts(s.GracePeriods))
 	}
 	line("losses", "%s", losses(s.Losses))
 	if s.Unconfirmed > 0 {
