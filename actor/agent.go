@@ -558,7 +558,8 @@ func (a *Agent) hear(m lockagent.Message) {
 	if !a.hasUsed(m.Tenure.Number) {
 		return
 	}
-	if m.Kind == lockagent.MessagePassed || m.Kind == lockagent.MessageWanted {
+	switch m.Kind {
+	case lockagent.MessagePassed, lockagent.MessageWanted, lockagent.MessageStandby:
 		req := lockagent.ReleaseRequest{Name: m.Name, Kind: m.LockKind, Tenure: m.Tenure}
 		c := &directCall[lockagent.ReleaseReply]{agent: a, ctx: context.Background()}
 		c.call = func(done func(lockagent.ReleaseReply, error)) { a.cfg.Store.Release(c.ctx, req, done) }

@@ -66,9 +66,13 @@ func (s *State) begunBy(p *Passed, busy busyness, m Moment) (Event, bool) {
 
 // standby shortens the sleep of the tenure. When the lease of the tenure ahead is over, the
 // lock is free, and perhaps no message says so. So this tenure asks the store then. If nothing
-// remains, the lock may be free already.
+// remains, the lock may be free already. A tenure that the agent does not know has a place that a failover brought
+// back: everybody behind it would wait in vain.
 func (s *State) standby(c Standby, m Moment, out []Event) []Event {
-	if c.Tenure != s.attempt.number {
+	switch {
+	case !s.has(c.Tenure):
+		return s.disowning(c.Tenure, out)
+	case c.Tenure != s.attempt.number:
 		return out
 	}
 	retryAt := m.Now

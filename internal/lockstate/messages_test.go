@@ -141,6 +141,11 @@ func TestTenureThatNobodyHas(t *testing.T) {
 		r.step(Passed{Tenure: 77, Token: 101})
 		r.want("Disowning 77")
 	})
+	t.Run("is released when it has a place, and its turn is next", func(t *testing.T) {
+		r := newRig(t)
+		r.step(Standby{Tenure: 77})
+		r.want("Disowning 77")
+	})
 	t.Run("is released when it is in the way, and the lock asked for again", func(t *testing.T) {
 		r := newRig(t)
 		r.acquire("ann")
