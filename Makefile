@@ -61,6 +61,8 @@ soak: deps ## Run what needs long, or many runs: contests, kills, whole state sp
 	$(SOAK) $(TESTFLAGS) $(CALM)
 	$(RACY) && $(SOAK) -race $(TESTFLAGS) $$packages
 	cd bench && $(SOAK) $(TESTFLAGS) ./...
+	@# Once more, alone and often.
+	LOCKAGENT_TEST_RUNS=100 $(SOAK) -timeout 60m -v $(TESTFLAGS) ./internal/forgettest
 	@# That benchmarks run.
 	$(TEST) -run '^$$' -bench . -benchtime 1x ./actor ./channelapi ./events/... ./internal/daemon ./internal/lockstate \
 		./redisstore
