@@ -69,8 +69,8 @@ func Build(ctx context.Context, dir, profile string) (*Driver, error) {
 }
 
 // Command is a process of the driver that has not been started, with one client of Redisson. The end of ctx kills it.
-// The watchdog is the lease of locks that Redisson renews. The mode is "single" or "cluster". Flags are of the virtual
-// machine.
+// The watchdog is the lease of locks that Redisson renews. The mode is "single", "cluster" or "sentinel". Flags are of
+// the virtual machine.
 func (d *Driver) Command(
 	ctx context.Context, watchdog time.Duration, mode string, addrs []string, flags ...string,
 ) *exec.Cmd {

@@ -58,8 +58,8 @@ public final class Main {
     }
 
     /**
-     * Makes a client. Arguments: the watchdog timeout in ms, "single" or "cluster", and the addresses. Among them may
-     * be user=NAME, password=TEXT and ahead=MS.
+     * Makes a client. Arguments: the watchdog timeout in ms, "single", "cluster" or "sentinel", and the addresses. Among
+     * them may be user=NAME, password=TEXT and ahead=MS, and for Sentinels set=NAME, which names what they watch.
      */
     private static Client connect(List<String> args, Config config) {
         config.setLockWatchdogTimeout(Long.parseLong(args.get(0)));
@@ -76,6 +76,8 @@ public final class Main {
         String[] all = addresses.toArray(String[]::new);
         BaseConfig<?> servers = switch (args.get(1)) {
             case "cluster" -> config.useClusterServers().addNodeAddress(all);
+            case "sentinel" -> config.useSentinelServers().setMasterName(options.get("set"))
+                    .setCheckSentinelsList(false).addSentinelAddress(all); // one is enough here
             default -> config.useSingleServer().setAddress(all[0]);
         };
         if (options.containsKey("user")) {
