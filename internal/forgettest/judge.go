@@ -151,6 +151,7 @@ func (f *Figures) overlaps(holds []Hold) {
 			f.Overlaps++
 			if before <= capacity {
 				since = s.at
+				f.note("at %d more than %d had %s", s.at, capacity, holds[0].Lock)
 			}
 		case before > capacity && held <= capacity:
 			f.Overlapped += s.at - since
