@@ -25,7 +25,7 @@ for i = 1, n do
     rest[#rest + 1], removed[i] = i, undone
   end
 end
-if not rest and args[2] == '0' then
+if not rest and args[2] == '0' and call('EXISTS', keys[2 * n + 1]) == 0 then
   return seen[1] * 1000000 + seen[2]
 end
 

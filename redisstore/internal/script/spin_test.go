@@ -1,7 +1,9 @@
 package script
 
 import (
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -32,6 +34,20 @@ func TestReleaseOfASpinLockPublishesNothing(t *testing.T) {
 	s.Do("PUBLISH", Channel("orders"), "end")
 	if got := s.hear(waiter); got != "end" {
 		t.Errorf("heard %q", got)
+	}
+}
+
+// The time of a release is that of the clock of the locks, which may be ahead of the server's.
+func TestReleaseOfASpinLockWhileTheClockIsAhead(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	granted := s.spin(wish("orders", agentA, 1))
+	s.Do("SET", "lockagent_ahead", strconv.FormatInt(time.Hour.Microseconds(), 10))
+	s.room.ReleaseSpin(&s.call, []ReleaseRequest{end(wish("orders", agentA, 1))}, s.past)
+	o := make([]Outcome[lockagent.ReleaseReply], 1)
+	err := Single.ReadReleased(s.must(&s.call), s.past, o)
+	if err != nil || !o[0].Reply.Released || o[0].Reply.At < granted.At.Add(time.Hour) {
+		t.Errorf("released %+v, %v; granted at %v", o, err, granted.At)
 	}
 }
 
