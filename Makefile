@@ -49,6 +49,7 @@ test: deps format ## Run the tests that every change must pass
 	$(TEST) -timeout $(TIMEOUT) $(TESTFLAGS) $(CALM)
 	$(RACY) && $(TEST) -timeout $(TIMEOUT) -race $(TESTFLAGS) $$packages
 	cd bench && $(TEST) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+	cd simulate && $(TEST) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	@# The race detector allocates, too.
 	$(TEST) -timeout $(TIMEOUT) $(TESTFLAGS) -run Alloc ./actor ./events/...
 
@@ -134,6 +135,14 @@ bench: deps ## Measure speed beside the peers, into bench/RESULTS.md
 bench-check: deps ## Fail if speed has regressed by more than the noise
 	cd bench && $(GO) build -o ../bin/bench . && ../bin/bench -check
 
+# For how long make simulate runs plans, and the seed of the first one. Each time it runs others.
+SIMULATE_FOR ?= 10m
+SIMULATE_FROM ?= $(shell date +%s)000
+
+.PHONY: simulate
+simulate: ## Run fleets among faults in a deterministic simulator, as many as fit in SIMULATE_FOR
+	cd simulate && $(GO) build -o ../bin/simulate . && ../bin/simulate -from $(SIMULATE_FROM) -for $(SIMULATE_FOR)
+
 .PHONY: format
 format:
 	@wrong="$$(gofmt -l .)" || exit 1; \
@@ -185,17 +194,20 @@ generate: ## Generate the code of the daemon's API from proto/
 lint: ## Run the linters and look for known vulnerabilities
 	$(GO) mod tidy -diff
 	cd bench && $(GO) mod tidy -diff
+	cd simulate && $(GO) mod tidy -diff
 	$(GO) vet -tags soak ./...
 	cd bench && $(GO) vet -tags soak ./...
+	cd simulate && $(GO) vet ./...
 	@tool=$(GOLANGCI_LINT); \
 	$(GO) mod download "$${tool%/cmd/*}@$${tool##*@}" || { echo "Not linted: the linters cannot be reached"; exit; }; \
 	GOBIN="$(CURDIR)/bin" $(GO) install "$$tool" && \
-	bin/golangci-lint run ./... && cd bench && ../bin/golangci-lint run ./...
+	bin/golangci-lint run ./... && (cd bench && ../bin/golangci-lint run ./...) && \
+	cd simulate && ../bin/golangci-lint run ./...
 	@tool=$(GOVULNCHECK); \
 	$(GO) mod download "$${tool%/cmd/*}@$${tool##*@}" || \
 		{ echo "Not looked for known vulnerabilities: the tool cannot be reached"; exit; }; \
 	GOBIN="$(CURDIR)/bin" $(GO) install "$$tool" || exit 1; \
-	for module in . bench; do \
+	for module in . bench simulate; do \
 		found="$$(cd $$module && "$(CURDIR)/bin/govulncheck" ./... 2>&1)" || case "$$found" in \
 		*"fetching vulnerabilities"*) printf 'Not looked for known vulnerabilities: %s\n' "$$found" ;; \
 		*) printf '%s\n' "$$found" >&2; exit 1 ;; \

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/simulate/plan"
+)
+
+// worker is a client of an agent: it asks for a lock, works, and releases the lock, again and again.
+type worker struct {
+	agent  *agent
+	client int
+	random *rand.Rand
+}
+
+func newWorker(a *agent, number int) *worker {
+	client := plan.ClientOf(a.index, a.life, number)
+	return &worker{agent: a, client: client, random: rand.New(rand.NewPCG(a.world.plan.Seed, uint64(10000+client)))}
+}
+
+func (w *worker) upTo(most time.Duration) time.Duration { return plan.Within(w.random, 0, most) }
+
+// work works until the time for work is over, or the agent dies.
+func (w *worker) work() {
+	world := w.agent.world
+	for {
+		sleep(w.agent.alive, w.upTo(600*time.Millisecond))
+		w.agent.standStill()
+		if w.agent.isDead() || world.since() > world.plan.Work {
+			return
+		}
+		w.once(world.plan.Locks[w.random.IntN(len(world.plan.Locks))])
+	}
+}
+
+// once asks for a lock, and works if it is granted.
+func (w *worker) once(l plan.Lock) {
+	lease := w.agent.world.plan.Lease
+	var opts []channelapi.Option
+	if w.random.IntN(5) == 0 {
+		opts = append(opts, channelapi.Lease(plan.Within(w.random, lease/4, lease)))
+	}
+	ctx, cancel := context.WithTimeout(w.agent.alive, w.upTo(2*lease))
+	defer cancel()
+	h, err := w.acquire(ctx, l, opts)
+	if err != nil {
+		return
+	}
+	takes := w.upTo(30 * time.Millisecond)
+	switch w.random.IntN(8) {
+	case 0:
+		takes = w.upTo(3 * lease / 2)
+	case 1, 2:
+		takes = w.upTo(lease / 8)
+	}
+	w.use(l, h, takes)
+}
+
+// last gets a lock when nothing goes wrong any more.
+func (w *worker) last(l plan.Lock) {
+	ctx, cancel := context.WithTimeout(w.agent.alive, time.Minute)
+	defer cancel()
+	h, err := w.acquire(ctx, l, nil)
+	if err != nil {
+		w.agent.world.breach(plan.Breach{
+			What: plan.Stuck, Lock: l.Name, Text: fmt.Sprintf("client %d got no lock within a minute: %v", w.client, err),
+		})
+		return
+	}
+	w.use(l, h, w.upTo(10*time.Millisecond))
+}
+
+// fits reports whether a request may end with an error because of a fault.
+func fits(err error) bool {
+	for _, known := range []error{
+		context.DeadlineExceeded, lockagent.ErrStoreUnavailable, lockagent.ErrLeaseTooShort, lockagent.ErrDeleted,
+	} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// acquire asks for a lock until ctx ends. It sets the number of permits, also again if the store has lost it.
+func (w *worker) acquire(ctx context.Context, l plan.Lock, opts []channelapi.Option) (*hold, error) {
+	h := &hold{agent: w.agent, of: plan.Hold{Lock: l.Name, Client: w.client, Asked: w.agent.world.since()}}
+	if l.Counted() {
+		h.of.Permits = 1 + w.random.IntN(l.Permits)
+	} else if l.Kind == lockagent.ReadWriteLock {
+		h.of.Shared = w.random.IntN(3) > 0
+	}
+	w.agent.world.note("client %d asks for %s", w.client, l.Name)
+	var err error
+	for {
+		h.grant, err = w.ask(ctx, l, h.of, opts)
+		if !errors.Is(err, lockagent.ErrDeleted) && !(l.Counted() && errors.Is(err, lockagent.ErrStoreUnavailable)) {
+			break
+		}
+		if sleep(ctx, 50*time.Millisecond); ctx.Err() != nil {
+			break
+		}
+	}
+	if err != nil && !fits(err) && !w.agent.isDead() {
+		w.agent.world.breach(plan.Breach{What: plan.Unfit, Lock: l.Name, Text: fmt.Sprintf("client %d: %v", w.client, err)})
+	}
+	w.agent.world.note("client %d: %s: token %d, %v", w.client, l.Name, h.grant.Token(), err)
+	if err != nil {
+		return nil, err
+	}
+	h.of.Granted, h.of.Token = w.agent.world.since(), uint64(h.grant.Token())
+	h.of.Ending = h.of.Granted
+	return h, nil
+}
+
+func (w *worker) ask(ctx context.Context, l plan.Lock, h plan.Hold, opts []channelapi.Option) (lockagent.Grant, error) {
+	locks := w.agent.locks
+	switch l.Kind {
+	case lockagent.FairLock:
+		return locks.FairLock(l.Name, opts...).Acquire(ctx)
+	case lockagent.FencedLock:
+		return locks.FencedLock(l.Name, opts...).Acquire(ctx)
+	case lockagent.SpinLock:
+		return locks.SpinLock(l.Name, opts...).Acquire(ctx)
+	case lockagent.ReadWriteLock:
+		if h.Shared {
+			return locks.ReadLock(l.Name, opts...).Acquire(ctx)
+		}
+		return locks.WriteLock(l.Name, opts...).Acquire(ctx)
+	case lockagent.Semaphore:
+		s := locks.Semaphore(l.Name, opts...)
+		if _, err := s.TrySetPermits(ctx, l.Permits); err != nil {
+			return lockagent.Grant{}, err
+		}
+		return s.Acquire(ctx, h.Permits)
+	case lockagent.Permits:
+		s := locks.Permits(l.Name, opts...)
+		if _, err := s.TrySetPermits(ctx, l.Permits); err != nil {
+			return lockagent.Grant{}, err
+		}
+		return s.Acquire(ctx, h.Permits)
+	}
+	return locks.Lock(l.Name, opts...).Acquire(ctx)
+}
+
+// moment is how soon a client notices that its hold is over.
+const moment = time.Millisecond
+
+// use works with a lock, and releases it.
+func (w *worker) use(l plan.Lock, h *hold, takes time.Duration) {
+	world := w.agent.world
+	r := world.registers[l.Name]
+	r.enter(h)
+	r.write(h)
+	select {
+	case <-h.grant.Done():
+		h.of.Ending = max(h.of.Granted, world.since()-moment)
+	case <-w.agent.alive.Done():
+	case <-time.After(takes):
+	}
+	w.agent.standStill()
+	r.write(h)
+	r.leave(h)
+	releasing := world.since()
+	err := h.grant.Release(w.agent.alive)
+	h.of.Ended = world.since()
+	var lost *lockagent.LostError
+	if h.of.Lost = errors.As(err, &lost); !h.of.Lost {
+		h.of.Ending = releasing
+	}
+	world.note("client %d: %s: released, %v", w.client, l.Name, err)
+	world.tellJSON('H', h.of)
+}

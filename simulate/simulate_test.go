@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/simulate/plan"
+)
+
+// seeds is how many seeds are run: they take about a minute of one processor. make simulate runs more.
+const seeds = 20
+
+var theMachine = sync.OnceValues(func() (*machine, error) { return newMachine(context.Background()) })
+
+func newSimulation(t *testing.T, out *bytes.Buffer) *simulation {
+	t.Helper()
+	m, err := theMachine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &simulation{machine: m, out: out}
+}
+
+func runOf(t *testing.T, p plan.Plan) *outcome {
+	t.Helper()
+	o, err := newSimulation(t, nil).machine.run(t.Context(), p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestSeeds(t *testing.T) {
+	var out bytes.Buffer
+	err := newSimulation(t, &out).many(t.Context(), 1, seeds, runtime.GOMAXPROCS(0))
+	t.Logf("%s", out.String())
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Every grant is at the same nanosecond again, and so is every event. Another seed is another run.
+func TestSameSeedSameRun(t *testing.T) {
+	first, again, other := runOf(t, plan.New(7)), runOf(t, plan.New(7)), plan.New(7)
+	other.Seed = 8 // with the same locks and the same faults
+	if len(first.holds) == 0 || !reflect.DeepEqual(first, again) {
+		t.Errorf("one seed gave two runs, with %d and %d holds", len(first.holds), len(again.holds))
+	}
+	if order(first) == order(runOf(t, other)) {
+		t.Error("two seeds gave one order of grants")
+	}
+}
+
+// order is who had which lock, in order.
+func order(o *outcome) string {
+	var b strings.Builder
+	for _, h := range o.holds {
+		fmt.Fprintln(&b, h.Lock, h.Client)
+	}
+	return b.String()
+}
+
+// A store that forgets has two holders of a lock: its holder does not hear of it, and somebody else asks. Each judge sees
+// it. If a fault of the plan explains it, it counts only if the judges are strict.
+func TestOverlapIsSeen(t *testing.T) {
+	faults, err := plan.Parse("3s deaf agent=0 for=1s, 3s deaf agent=1 for=1s, 3.05s flush")
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := []string{plan.Overlap + " of", "audit:", "history:"}
+	for seed := uint64(1); len(missing) > 0 && seed < 20; seed++ {
+		p := plan.New(seed)
+		p.Locks = []plan.Lock{{Name: "one", Kind: lockagent.PlainLock}}
+		p.Faults = faults
+		o := runOf(t, p)
+		if v := judge(o, false); len(v.wrong) > 0 {
+			t.Errorf("seed %d: the judges do not excuse %q", seed, v.wrong)
+		}
+		text := strings.Join(judge(o, true).wrong, "\n")
+		missing = slices.DeleteFunc(missing, func(of string) bool { return strings.Contains(text, of) })
+	}
+	if len(missing) > 0 {
+		t.Errorf("nobody saw %q", missing)
+	}
+}
+
+// The judges of what a client sees, on outcomes that are made up.
+func TestJudges(t *testing.T) {
+	hold := func(client int, from, to time.Duration) plan.Hold {
+		return plan.Hold{Lock: "one", Client: client, Permits: 1, Asked: from - 1, Granted: from, Ending: to, Ended: to + 1}
+	}
+	flush := plan.Fault{At: 2 * time.Second, Kind: plan.Flush}
+	const s = time.Second
+	for name, test := range map[string]struct {
+		kind       lockagent.LockKind
+		holds      []plan.Hold
+		faults     []plan.Fault
+		breach     string
+		wrong, lax bool // with strict judges, and with those that are not
+	}{
+		"one after the other":   {holds: []plan.Hold{hold(1, s, 2*s), hold(2, 3*s, 4*s)}},
+		"two at a time":         {holds: []plan.Hold{hold(1, s, 4*s), hold(2, 3*s, 5*s)}, wrong: true, lax: true},
+		"the store forgot":      {holds: []plan.Hold{hold(1, s, 4*s), hold(2, 3*s, 5*s)}, faults: []plan.Fault{flush}, wrong: true},
+		"permits suffice":       {kind: lockagent.Permits, holds: []plan.Hold{hold(1, s, 4*s), hold(2, 3*s, 5*s)}},
+		"permits do not":        {kind: lockagent.Permits, holds: []plan.Hold{hold(1, s, 4*s), hold(2, 2*s, 5*s), hold(3, 3*s, 5*s)}, wrong: true, lax: true},
+		"overlap":               {breach: plan.Overlap, wrong: true, lax: true},
+		"overlap after a flush": {breach: plan.Overlap, faults: []plan.Fault{flush}, wrong: true},
+		"a token fell":          {breach: plan.Fell, wrong: true, lax: true},
+		"stuck after a flush":   {breach: plan.Stuck, faults: []plan.Fault{flush}, wrong: true, lax: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &outcome{holds: test.holds, plan: plan.Plan{
+				Lease: s, Faults: test.faults, Locks: []plan.Lock{{Name: "one", Kind: test.kind, Permits: 2}},
+			}}
+			if test.breach != "" {
+				o.breaches = []plan.Breach{{What: test.breach, Lock: "one", From: s, At: 3 * s}}
+			}
+			if v := judge(o, true); len(v.wrong) > 0 != test.wrong {
+				t.Errorf("strict judges find wrong: %q", v.wrong)
+			}
+			if v := judge(o, false); len(v.wrong) > 0 != test.lax {
+				t.Errorf("judges that are not strict find wrong: %q", v.wrong)
+			}
+		})
+	}
+}
+
+// What does not matter goes from the script of faults.
+func TestShrink(t *testing.T) {
+	faults, err := plan.Parse("1s cut agent=1, 2s stall agent=0 for=3.2s, 2.5s apart agent=2 for=1s, 3s flush, 4s restart for=1s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := shrink(plan.Plan{Faults: faults}, func(p plan.Plan) (bool, error) {
+		stalls := slices.ContainsFunc(p.Faults, func(f plan.Fault) bool { return f.Kind == plan.Stall && f.End() > 3*time.Second })
+		return stalls && slices.ContainsFunc(p.Faults, func(f plan.Fault) bool { return f.Kind == plan.Flush }), nil
+	})
+	if got := fmt.Sprint(p.Faults); err != nil || got != "[2s stall agent=0 for=1.6s 3s flush]" {
+		t.Errorf("the shorter script is %s, %v", got, err)
+	}
+}
