@@ -22,7 +22,7 @@ func TestARequestInAGracePeriod(t *testing.T) {
 			t.Errorf("a try: %v", try.Err())
 		}
 		late := waitError(t, a.Lock(background, "door", Request{Owner: "ann", Wait: 5 * time.Second}).Err())
-		if late.Store != error(grace) || late.Silent != 0 || late.Waited != 5*time.Second || !late.TimedOut {
+		if !errors.Is(late.Store, grace) || late.Silent != 0 || late.Waited != 5*time.Second || !late.TimedOut {
 			t.Errorf("a wait: %#v", late)
 		}
 		waits := locking(background, a, "door", who("bob"))

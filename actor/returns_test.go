@@ -92,7 +92,9 @@ func TestAnAgentComesBack(t *testing.T) {
 		s.has(t, "after the release of the last hold", "3.a.3", "4.a.4")
 		s.reset(lockagent.Reset{From: "4.a.4", To: "5.a.5", Reason: "emptied"})
 		s.has(t, "without a hold", "3.a.3", "4.a.4", "5.a.5")
-		closing(t, a)
+		if err := closing(t, a); err != nil {
+			t.Error(err)
+		}
 		if !s.left {
 			t.Error("the agent has not left")
 		}
@@ -132,7 +134,9 @@ func TestAnAgentThatDoesNotLeave(t *testing.T) {
 		s := &graceful{tap: newTap(memstore.New())}
 		a := start(t, Config{Store: s})
 		granted(t, a.Acquire(background, "orders", Request{Owner: "ann", Lease: time.Hour, Outlive: true}))
-		closing(t, a)
+		if err := closing(t, a); err != nil {
+			t.Error(err)
+		}
 		if s.left {
 			t.Error("the agent has left")
 		}
@@ -154,7 +158,9 @@ func TestEventsOfGracePeriods(t *testing.T) {
 		if want := []lockagent.EventKind{lockagent.EventGraceBegan, lockagent.EventGraceEnded}; !slices.Equal(kinds, want) {
 			t.Errorf("events %v, want %v", kinds, want)
 		}
-		closing(t, a)
+		if err := closing(t, a); err != nil {
+			t.Error(err)
+		}
 		s.grace(lockagent.GracePeriod{Incarnation: "2.a.2", Began: 4})
 		if len(kinds) != 2 {
 			t.Error("an event after the last one")

@@ -77,7 +77,7 @@ func TestGrace(t *testing.T) {
 					}
 				}
 			}
-			refused()
+			_ = refused()
 			began := waittest.Receive(t, "the beginning", periods)
 			if began.Incarnation == first.Incarnation || began.Ended != 0 || began.Began == 0 ||
 				began.Reason != "emptied" {

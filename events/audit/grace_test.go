@@ -115,7 +115,8 @@ func TestAuditOfGrace(t *testing.T) {
 			Violated, "token fell: 1", "",
 		},
 		"Lost": {
-			[]*story{lost(first().graceBegan("y", "A"))}, Incomplete, "unproven: 1",
+			[]*story{lost(first().graceBegan("y", "A"))},
+			Incomplete, "unproven: 1",
 			"the store was reset, and ended the hold although its agent could come back in a grace period",
 		},
 		"LostWhenItsLeaseWasOver": {
