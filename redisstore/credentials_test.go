@@ -167,7 +167,7 @@ func TestCredentialsThatDoNotAnswer(t *testing.T) {
 	t.Parallel()
 	server, a := redistest.Start(t), newApplication(t)
 	config := redisstore.Config{
-		CallTimeout: 400 * time.Millisecond,
+		CallTimeout: 2 * time.Second,
 		Credentials: func(context.Context) (user, password string, err error) {
 			a.callback()
 			return "", "", nil
@@ -180,7 +180,7 @@ func TestCredentialsThatDoNotAnswer(t *testing.T) {
 func TestTLSFunctionsThatDoNotAnswer(t *testing.T) {
 	t.Parallel()
 	server, a := redistest.Start(t, redistest.WithTLS()), newApplication(t)
-	config := redisstore.Config{CallTimeout: 400 * time.Millisecond, TLS: server.TLSConfig()}
+	config := redisstore.Config{CallTimeout: 2 * time.Second, TLS: server.TLSConfig()}
 	config.TLS.VerifyConnection = func(tls.ConnectionState) error {
 		a.callback()
 		return nil
