@@ -1,6 +1,12 @@
-// Package forgettest has stores forget what they were told, while two processes use them all the time, and counts what
-// that costs: holds that overlap, holds that are lost, requests that nobody answers, tokens that fall, and the time in
-// which nobody is granted a lock. It is for tests of make soak.
+// Package forgettest has stores forget what they were told, while two processes use them all the time. It counts what
+// that costs:
+//
+//   - holds that overlap, and holds that are lost,
+//   - requests that nobody answers,
+//   - tokens that fall,
+//   - and the time in which nobody is granted a lock.
+//
+// It is for tests of make soak.
 //
 // # Usage
 //

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// soon is how long a hot lock is granted to nobody at most, if all agents live. If one of them is frozen, it is the lease
-// of that agent, and what a waiter needs to hear that the lease is over.
+// soon is how long a hot lock is granted to nobody at most, if all agents live. If one of them is frozen, the bound is
+// the lease of that agent, and hears: what a waiter needs to hear that the lease is over.
 const soon, hears = 1500 * time.Millisecond, 200 * time.Millisecond
 
 func TestSoakStoreForgets(t *testing.T) {

@@ -2,8 +2,8 @@
 -- and pcall, which are redis.call and redis.pcall.
 --
 -- The clock is a zset of one member, the name of the incarnation. After the name comes " +" if the clock is ahead of
--- the server's, and " ~" in a grace period, see grace.lua. The score is the greatest time or token that the scripts have
--- given out. The key lockagent_ahead has by how many microseconds the clock is ahead. A time is a table:
+-- the server's, and " ~" in a grace period, see grace.lua. The score is the greatest time or token that the scripts
+-- have given out. The key lockagent_ahead has by how many microseconds the clock is ahead. A time is a table:
 --   key     the name of the clock
 --   server  the server's own time in microseconds
 --   now     the server's time, and by how much the clock is ahead

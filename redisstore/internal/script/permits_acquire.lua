@@ -39,9 +39,9 @@ local function permits_place(s, time, who, n)
   return true
 end
 
--- Tells the agents of some tenures that have permits that one waits for more than are free. Those that are not told
--- learn of it when they renew their leases. An agent is told of each tenure, also if it waits itself: a failover may have
--- brought back a tenure that it has released, and it ends such a tenure.
+-- Tells the agents of some tenures that have permits that a tenure waits for more than are free. Agents that are not
+-- told learn of it when they renew their leases. The agent that waits is told of its own tenures, too: a failover may
+-- have brought back one that the agent has released. Then the agent ends that tenure.
 local most_told = 8
 local function permits_want(s)
   for _, holder in ipairs(call('ZRANGE', s.tenures, 0, most_told - 1)) do
