@@ -146,11 +146,10 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 		begun.Count, begun.Sum = from.Holds()
 	}
 	a.record(context.Background(), begun)
-	back := 0
 	if from != nil {
 		a.returns.begin(lockagent.PresentIncarnation)
-		back = a.returns.add()
 	}
+	back := a.returns.present()
 	messages := a.load(from) // before Listen: a message about a lock that is not loaded would look like a ghost's
 	offListen := func() {}
 	if a.layers.messages != nil {

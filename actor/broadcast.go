@@ -56,10 +56,11 @@ func (b *broadcast) give(c lockstate.Command) {
 // reset tells the actors that the store was reset. Each actor that has not retired has to take note of that before the
 // agent has come back, however busy the actor is.
 func (b *broadcast) reset() {
-	round := b.returns.add()
+	round := b.returns.present()
 	for e := range b.registry.all {
 		if e.pin() {
-			send(e, &resetMsg{round: b.returns.add()})
+			b.returns.add(round)
+			send(e, &resetMsg{round: round})
 		}
 	}
 	b.returns.done(round)

@@ -40,6 +40,7 @@ func (l *lock) do(e *lockstate.Event) {
 		l.releaser = nil
 		if l.totals != nil {
 			r.total = l.total(e.Tenure, e.Token)
+			delete(l.totals, e.Tenure)
 		}
 		l.publish(r, e) // before the events of what the holder does
 		l.link = nil

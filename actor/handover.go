@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -152,7 +153,8 @@ func (l *lock) load(from *saved.Lock, m *resumedMsg, known bool, now lockstate.I
 	}
 	l.state = l.agent.machines[l.entry.kind](l.entry.name, n, shift, now)
 	if l.state.InDoubt() {
-		l.returns = l.agent.returns.add()
+		l.returns = l.agent.returns.present()
+		l.agent.returns.add(l.returns)
 	}
 	l.now, l.used = now, now
 	replicas := make(map[uint64]int)
@@ -165,7 +167,8 @@ func (l *lock) load(from *saved.Lock, m *resumedMsg, known bool, now lockstate.I
 		r, listed := l.restore(of)
 		if of.Tenure != 0 {
 			counts[of.Owner]++
-			r.replicas = small(replicas[of.Tenure])
+			r.replicas, r.total = small(replicas[of.Tenure]), of.Total
+			l.lastTotal = cmp.Or(of.Total, l.lastTotal)
 			l.resumeHold(r, of, listed, shift)
 			r.watchResumed(listed, m.callers)
 			r.deliver(l.entry.name, outcome{hold: r.hold(), count: counts[of.Owner]})

@@ -301,6 +301,7 @@ type op struct {
 
 	watched bool            // the holder wants to know who waits
 	last    lockagent.Token // of a renewal
+	permits [2]int          // of a renewal: those of the tenure, and all
 
 	run   func()                          // makes the call and has it answered
 	slow  func(call, reply time.Duration) // makes the call and has it answered, both later
@@ -463,6 +464,7 @@ func (s *tap) Acquire(ctx context.Context, req lockagent.AcquireRequest, done fu
 func (s *tap) Renew(ctx context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
 	o := &op{
 		kind: "renew", name: req.Name, tenure: req.Tenure, lease: req.Lease, watched: req.Watched, last: req.Last,
+		permits: [2]int{req.Permits, req.Total},
 	}
 	through(s, o, func(done func(lockagent.RenewReply, error)) { s.whole.Renew(ctx, req, done) }, done)
 }

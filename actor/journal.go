@@ -233,6 +233,7 @@ func (l *lock) saved(id lockstate.RequestID) (saved.Request, bool) {
 	of := saved.Request{SavedRequest: n}
 	if r := l.requests.get(id); r != nil {
 		of.Tag = r.Tag
+		of.Total = cmp.Or(r.total, l.total(n.Tenure, n.Token)) // if it is granted just now
 		if n.Tenure == 0 {
 			of.Until = r.bound(n.Arrived)
 		}

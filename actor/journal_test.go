@@ -239,6 +239,8 @@ func (l *lock) known() saved.Lock {
 		known := saved.Request{SavedRequest: r}
 		if r.Tenure == 0 {
 			known.Until = l.requests.get(r.ID).bound(r.Arrived)
+		} else if hold := l.requests.get(r.ID); hold != nil {
+			known.Total = cmp.Or(hold.total, l.total(r.Tenure, r.Token))
 		}
 		of.Requests = append(of.Requests, known)
 	}

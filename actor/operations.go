@@ -167,7 +167,7 @@ func (a *Agent) changed(req *lockagent.PermitsRequest, reply *lockagent.PermitsR
 // permitsIn returns how many permits a tenure has, and how many there were as the store told last. Both are 0 if the
 // lock is no semaphore.
 func (l *lock) permitsIn(tenure uint64) (n, total int) {
-	if l.totals == nil {
+	if l.entry.kind != lockagent.Semaphore && l.entry.kind != lockagent.Permits {
 		return 0, 0
 	}
 	for r := range l.holds {
@@ -196,14 +196,12 @@ func (l *lock) counted(tenure uint64, token lockagent.Token, total int) {
 	l.lastTotal = total
 }
 
-// total is how many permits there were when the store granted these.
+// total is how many permits there were when the store granted these. It is 0 once the tenure is known to have a holder.
 func (l *lock) total(tenure uint64, token lockagent.Token) int {
-	t := l.totals[tenure]
-	delete(l.totals, tenure)
-	if t.token != token {
-		return 0 // the store granted the tenure once more
+	if t := l.totals[tenure]; t.token == token {
+		return t.total
 	}
-	return t.total
+	return 0 // the store granted the tenure once more
 }
 
 // Await waits until a latch is open: until there is no latch of that name. The channel has capacity

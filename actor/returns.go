@@ -11,39 +11,52 @@ import (
 type returns struct {
 	grace lockagent.Grace // nil if the store has none
 
-	mu          sync.Mutex // guards what follows
-	incarnation string     // to which the agent comes back
-	round       int        // counts the incarnations
-	open        int        // what is left to do: the broadcast, and the locks that were not told yet, or are in doubt
+	mu           sync.Mutex // guards what follows
+	incarnations []string   // to which the agent comes back
+	round        int        // counts the beginnings
+	open         int        // what is left to do: the broadcast, and the locks that were not told yet, or are in doubt
 }
 
-// begin begins the return to an incarnation.
+// begin begins the return to an incarnation. A return that is under way begins anew: each server of the store has an
+// incarnation of its own. The broadcast is left to do, which says done for the round that is the present one when it
+// begins.
 func (r *returns) begin(incarnation string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.incarnation, r.open = incarnation, 0
+	r.incarnations, r.open = append(r.incarnations, incarnation), 1
 	r.round++
 }
 
-// add counts one thing more to do, and returns the round for which it counts.
-func (r *returns) add() (round int) {
+// present is the present round.
+func (r *returns) present() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.open++
 	return r.round
 }
 
-// done says that one thing is done. It does not count if the store has been reset once more.
+// add counts one thing more to do for a round, unless another return has begun since.
+func (r *returns) add(round int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if round == r.round {
+		r.open++
+	}
+}
+
+// done says that one thing is done. It does not count if another return has begun since.
 func (r *returns) done(round int) {
 	r.mu.Lock()
-	incarnation := ""
+	var incarnations []string
 	if round == r.round {
 		if r.open--; r.open == 0 {
-			incarnation = r.incarnation
+			incarnations, r.incarnations = r.incarnations, nil
 		}
 	}
 	r.mu.Unlock()
-	if incarnation != "" && r.grace != nil {
+	if r.grace == nil {
+		return
+	}
+	for _, incarnation := range incarnations {
 		r.grace.Reasserted(incarnation)
 	}
 }

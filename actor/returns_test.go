@@ -85,13 +85,13 @@ func TestAnAgentComesBack(t *testing.T) {
 		for _, o := range renewals[2:] {
 			o.run()
 		}
-		s.has(t, "after all renewals", "3.a.3")
+		s.has(t, "after all renewals", "2.a.2", "3.a.3")
 		released(t, first)
 		s.reset(lockagent.Reset{From: "3.a.3", To: "4.a.4", Reason: "emptied"})
 		released(t, second)
-		s.has(t, "after the release of the last hold", "3.a.3", "4.a.4")
+		s.has(t, "after the release of the last hold", "2.a.2", "3.a.3", "4.a.4")
 		s.reset(lockagent.Reset{From: "4.a.4", To: "5.a.5", Reason: "emptied"})
-		s.has(t, "without a hold", "3.a.3", "4.a.4", "5.a.5")
+		s.has(t, "without a hold", "2.a.2", "3.a.3", "4.a.4", "5.a.5")
 		if err := closing(t, a); err != nil {
 			t.Error(err)
 		}
@@ -99,6 +99,55 @@ func TestAnAgentComesBack(t *testing.T) {
 			t.Error("the agent has not left")
 		}
 	})
+}
+
+// A reset while the locks are told of the one before: the agent has come back to both when all were told of the second.
+func TestAResetWhileTheLocksAreTold(t *testing.T) {
+	s := &graceful{}
+	r := returns{grace: s}
+	r.begin("2.a.2")
+	first := r.present()
+	r.add(first)
+	r.begin("3.a.3")
+	r.add(first) // the broadcast of the first reset goes on
+	for range 3 {
+		r.done(first)
+	}
+	second := r.present()
+	r.add(second)
+	r.done(second)
+	if len(s.came) > 0 {
+		t.Errorf("the agent has come back to %q before the second broadcast was over", s.came)
+	}
+	r.done(second)
+	if want := []string{"2.a.2", "3.a.3"}; !slices.Equal(s.came, want) {
+		t.Errorf("the agent has come back to %q, want %q", s.came, want)
+	}
+}
+
+// An agent that goes on with permits knows how many they are, and of how many.
+func TestPermitsOfAResumedAgentComeBack(t *testing.T) {
+	for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &graceful{tap: newTap(memstore.New())}
+			a := start(t, Config{Store: s, Journal: newChronicle()})
+			set := lockagent.PermitsRequest{Name: "orders", Kind: kind, Op: lockagent.TrySetPermits, N: 5}
+			if r := await(t, "set", a.Permits(background, set)); r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			granted(t, a.Acquire(background, "orders", Request{Owner: "ann", Kind: kind, Permits: 3}))
+			b := resuming(t, Config{Store: s}, detached(t, a))
+			hold := claimed(t, b, "orders")
+			var renewal *op
+			s.on("renew", func(o *op) { renewal = o; o.run() })
+			s.reset(lockagent.Reset{From: "1.a.1", To: "2.a.2", Reason: "emptied"})
+			synctest.Wait()
+			if renewal == nil || renewal.permits != [2]int{3, 5} {
+				t.Errorf("%s: the renewal is %+v", kind, renewal)
+			}
+			released(t, hold)
+		})
+	}
 }
 
 // The actor of a lock may be busy when the store is reset. The agent has not come back before that actor knows.

@@ -42,6 +42,7 @@ type Request struct {
 	lockstate.SavedRequest
 	Tag   string            // for whoever resumes the request
 	Until lockstate.Instant // when the wait ends, or 0
+	Total int               // of a hold of a semaphore: how many permits there were, or 0 if that is not known
 }
 
 // Snapshot is the lock as its state machine knows it.

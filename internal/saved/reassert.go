@@ -99,15 +99,15 @@ func (a *Agent) Confirm(ctx context.Context, store lockagent.Store, lease, margi
 					continue
 				}
 				longest = max(longest, t.Lease, lease)
-				permits := 0
+				permits, total := 0, 0
 				if held := holders[t.Number]; len(held) > 0 {
-					permits = held[0].Permits
+					permits, total = held[0].Permits, held[0].Total
 				}
 				calls.Add(1)
 				store.Renew(ctx, lockagent.RenewRequest{
 					Name: l.Name, Kind: l.Kind, Mode: modeOf(t.Mode),
 					Tenure: lockagent.Tenure{Agent: a.ID, Number: t.Number}, Lease: length, Urgent: true,
-					Last: t.Last, Permits: permits,
+					Last: t.Last, Permits: permits, Total: total,
 				}, func(r lockagent.RenewReply, err error) {
 					defer calls.Done()
 					mu.Lock()

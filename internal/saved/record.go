@@ -155,6 +155,7 @@ func RequestRecord(name lockagent.Name, kind lockagent.LockKind, r *Request) Cha
 		e.int(int64(r.Token))
 		e.instants(r.Since, r.Fixed, r.Own)
 		e.int(int64(r.Confirmed))
+		e.int(int64(r.Total))
 	}
 	return Change{RequestKey(name, r.ID), e.b}
 }
@@ -172,6 +173,7 @@ func (d *decoder) request(r *Request) {
 		r.Token = lockagent.Token(d.int())
 		d.instants(&r.Since, &r.Fixed, &r.Own)
 		r.Confirmed = lockagent.StoreTime(d.int())
+		r.Total = int(d.int())
 	}
 }
 

@@ -52,6 +52,7 @@ func lived() Agent {
 	tagged.Tag, tagged.Until, tagged.Part = "a tag", 50, 8
 	fixed := request(4, lockstate.Request{Mode: lockstate.Shared, Lease: time.Hour, Session: true, Outlive: true}, 5)
 	fixed.Since, fixed.Fixed, fixed.Own, fixed.Confirmed = 1, 2, 3, 4
+	fixed.Total = 5
 	return Agent{
 		Stay: Stay{ID: "agent", First: 1, Last: 9, Taken: Stamp{Wall: time.Unix(3, 4), Boot: "x", Up: 5, At: 6}},
 		Locks: []Lock{
