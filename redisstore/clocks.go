@@ -134,7 +134,7 @@ func (c *clocks) change(slot uint16, change func(*clock)) {
 // readClock takes note of a reading, and tells if the clock was set.
 func (s *Store) readClock(slot uint16, now reading) {
 	if before, stepped := s.clocks.read(slot, now); stepped {
-		name, _ := s.incarnations.known()
+		name, _ := s.incarnations.known(s.shard(slot))
 		s.incarnations.report(lockagent.Reset{
 			From: name, To: name, Reason: "clock stepped", After: before.at, Before: now.at, Step: before.step(now),
 		})
@@ -144,7 +144,9 @@ func (s *Store) readClock(slot uint16, now reading) {
 // past is what scripts are told of the past. epoch belongs to the incarnation in it.
 func (s *Store) past(slot uint16) (past script.Past, epoch uint64) {
 	past = s.clocks.past(slot)
-	incarnation, epoch := s.incarnations.known()
+	of := s.shard(slot)
+	incarnation, epoch := s.incarnations.known(of)
 	past.In(incarnation)
+	past.Home = of.home
 	return past, epoch
 }

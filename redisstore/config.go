@@ -71,7 +71,7 @@ type Config struct {
 
 	// Grace says whether a new incarnation of the store begins with a grace period, see [lockagent.Grace]: meanwhile
 	// nothing new is granted, and the holders come back. The zero value is GraceOn. GraceOff is for those who prefer an
-	// overlap to waiting. All programs should use the same.
+	// overlap to waiting, and counts if all programs have it.
 	Grace GraceMode
 
 	// GraceFirst is how long the grace period lasts if nobody knew the database before: it has no data, and no agent

@@ -245,22 +245,22 @@
 // end with an error, [lockagent.ErrWrongType] or a [*lockagent.KindError], and change nothing.
 //
 // These keys serve all locks. In a Cluster there are such keys for each slot, and their names
-// end with the tag of the slot:
+// end with the tag of the slot. Those after the first two are in the last slot of a node only, but for
+// lockagent_claims:
 //
-//	lockagent_clock             zset: the incarnation, or "-" in a Cluster; its score is the greatest time or
-//	                            token that the store has given out. Never expires
+//	lockagent_clock             zset: the incarnation; its score is the greatest time or token that the store
+//	                            has given out. Never expires. Behind an address of several servers it has "-"
 //	lockagent_ahead             how many microseconds that clock is ahead of the server's;
 //	                            usually absent. Never expires
 //	lockagent_since             string: the incarnation, and when a store first found it, by the server's
-//	                            own clock: see [Store.RemembersSince]. Never expires. Not in a Cluster, and
+//	                            own clock: see [Store.RemembersSince]. Never expires. This and what follows are
 //	                            not behind an address of several servers
-//	lockagent_roll              zset: the agents that may have tenures. It and the next two are not in a Cluster,
-//	                            and not behind an address of several servers
+//	lockagent_roll              zset: the agents that may have tenures
 //	lockagent_grace             zset: the agents for which a grace period waits. Only as long as it lasts
 //	lockagent_claims            zset: the greatest tokens with which locks are claimed in a grace period. Only as
-//	                            long as that lasts
+//	                            long as that lasts. In a Cluster the name has the incarnation, and it lasts a day
 //	lockagent_incarnation       channel: a message when another incarnation begins, when a grace period is over,
-//	                            and when an agent may have tenures from now on. Not in a Cluster
+//	                            and when an agent may have tenures from now on, or has none any more
 //
 // One key serves a whole Cluster:
 //
@@ -275,8 +275,8 @@
 //
 //	resetkeys resetchannels -@all
 //	~orders/* ~{orders/*}:* ~lockagent_*:{orders/* ~redisson_lock_*:{orders/*
-//	~lockagent_clock* ~lockagent_ahead* ~lockagent_since ~lockagent_store ~lockagent_roll ~lockagent_grace
-//	~lockagent_claims ~lockagent_rehearsal*
+//	~lockagent_clock* ~lockagent_ahead* ~lockagent_since* ~lockagent_store ~lockagent_roll* ~lockagent_grace*
+//	~lockagent_claims* ~lockagent_rehearsal*
 //	&redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &redisson_sc* &lockagent_*
 //	+eval +evalsha +time +ping +select
 //	+getrange +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
@@ -363,13 +363,13 @@
 //
 // # Incarnations
 //
-// A database has a name for its present incarnation. The name has two parts: the time since
-// which the database has had its data, and the run of the server. [lockagent.AcquireReply]
-// has the name. If the name changes, [Store.OnReset] says why: the data are gone ("emptied"),
-// or the latest writes may be gone, because the server was "restarted" or "failed over".
+// A database has a name for its present incarnation. The name tells since when the database has had its data, the run
+// of the server, and when the grace period began. [lockagent.AcquireReply] has the name. If the name changes,
+// [Store.OnReset] says why: the data are gone ("emptied"), or the latest writes may be gone, because the server was
+// "restarted" or "failed over".
 //
-// In a Cluster there is no such name, because no key is in every slot. The store compares the
-// runs of the nodes instead. So it does not notice a node that is emptied without a restart.
+// In a Cluster each node has such a name, in its last slot. It serves the locks of all slots of the node: scripts read
+// the key of that slot, too. A node that is new to the agents of a Cluster begins with a grace period.
 //
 // A database or a Cluster also has an identity, which it keeps over resets. The first store that
 // opens writes it. If the data are gone, the next store that notices writes it again. Another store

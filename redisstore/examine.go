@@ -125,7 +125,7 @@ func (s *Store) elsewhere(ctx context.Context, try func(context.Context, lockage
 // rehearseScripts runs all commands that locks need, but for messages.
 func (s *Store) rehearseScripts(ctx context.Context, name lockagent.Name) error {
 	var c script.Call
-	s.room.Rehearse(&c, name)
+	s.room.Rehearse(&c, name, s.shard(s.slot(name)).home)
 	if _, err := s.await(&c, s.slot(name)); err != nil {
 		return err
 	}

@@ -2,7 +2,10 @@ package redisstore
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +110,113 @@ func TestGrace(t *testing.T) {
 	}
 }
 
+// A node of a Cluster that forgot grants nothing until the holders of its locks have come back. The others go on.
+func TestGraceInACluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	holder, periods := graced(t, cluster.URL(), agent)
+	other, _ := graced(t, cluster.URL(), rival)
+	first, err := storetest.Acquire(t, holder, wishOf(agent, 1))
+	if err != nil || !first.Granted {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	node, elsewhere := cluster.NodeOf("orders"), wishOf(rival, 7)
+	for i := 0; cluster.NodeOf(string(elsewhere.Name)) == node; i++ {
+		elsewhere.Name = lockagent.Name(fmt.Sprint("elsewhere", i))
+	}
+	if r, err := storetest.Acquire(t, other, elsewhere); err != nil || !r.Granted || r.Incarnation == first.Incarnation {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	// Which node has been forgotten by whom does not matter: each knows the agents of all.
+	waittest.Until(t, "the other to hear of the holder", func() bool {
+		other.roll.mu.Lock()
+		defer other.roll.mu.Unlock()
+		_, heard := other.shard(other.slot("orders")).members[script.Member{Agent: agent, Lease: time.Minute}]
+		return heard
+	})
+	node.Do("FLUSHALL")
+	var refused *lockagent.GraceError
+	if r, err := storetest.Acquire(t, other, wishOf(rival, 1)); !errors.As(err, &refused) {
+		t.Fatalf("the other was answered %+v, %v", r, err)
+	}
+	elsewhere.Tenure.Number, elsewhere.Name = 8, elsewhere.Name+"{"+elsewhere.Name+"}"
+	if r, err := storetest.Acquire(t, other, elsewhere); err != nil || !r.Granted {
+		t.Errorf("at the other node: %+v, %v", r, err)
+	}
+	began := waittest.Receive(t, "the beginning", periods)
+	if began.Incarnation == first.Incarnation || began.Reason != "emptied" || !slices.Contains(began.Roll, agent) {
+		t.Errorf("it began as %+v", began)
+	}
+	if r, err := storetest.Renew(t, holder, renewalOf(wishOf(agent, 1), first.Token)); err != nil || !r.Held {
+		t.Errorf("the holder's renewal: %+v, %v", r, err)
+	}
+	other.Reasserted(began.Incarnation)
+	holder.Reasserted(began.Incarnation)
+	if ended := waittest.Receive(t, "the end", periods); ended.Ended < began.Began || len(ended.Roll) > 0 {
+		t.Errorf("it ended as %+v", ended)
+	}
+	r, err := storetest.Acquire(t, other, wishOf(rival, 3))
+	if err != nil || r.Granted || r.Holder != wishOf(agent, 1).Tenure.String() {
+		t.Errorf("the other was answered %+v, %v", r, err)
+	}
+}
+
+// What the store remembers of a roll.
+func TestWhatIsKnownOfTheRoll(t *testing.T) {
+	anna, berta, carl := script.Member{Agent: "anna"}, script.Member{Agent: "berta"}, script.Member{Agent: "carl"}
+	look, told, now := script.Look{Known: "1", Version: 3}, []script.Member{berta}, time.Now()
+	for name, c := range map[string]struct {
+		seen script.Looked
+		want []script.Member
+	}{
+		"as before":           {script.Looked{Name: "1", Version: 3, Left: -1}, []script.Member{anna, carl}},
+		"it has changed":      {script.Looked{Name: "1", Version: 4, Left: -1, Roll: told}, []script.Member{berta, carl}},
+		"another incarnation": {script.Looked{Name: "2", Version: 3, Left: -1, Roll: told}, []script.Member{berta, carl}},
+		"a grace period":      {script.Looked{Name: "2", Version: 3, Roll: told}, []script.Member{anna, berta, carl}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r roll
+			of := new(shard)
+			of.add(anna, now.Add(-time.Minute)) // who came long ago, and has left since
+			of.add(carl, now.Add(time.Second))  // who came while the look was under way
+			r.told(of, &look, &c.seen, now)
+			if got := slices.SortedFunc(maps.Keys(of.members), func(a, b script.Member) int {
+				return strings.Compare(string(a.Agent), string(b.Agent))
+			}); !slices.Equal(got, c.want) {
+				t.Errorf("known are %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// An agent that is closed at once with its store has left the roll, and the others know.
+func TestWhoIsClosedLeavesTheRoll(t *testing.T) {
+	server := redistest.Start(t)
+	other, _ := graced(t, server.URL(), rival)
+	if _, err := storetest.Acquire(t, other, wishOf(rival, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		s, _ := graced(t, server.URL(), agent)
+		if _, err := storetest.Acquire(t, s, wishOf(agent, 1)); err != nil {
+			t.Fatal(err)
+		}
+		s.Left()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if entries := server.Do("ZRANGEBYSCORE", "lockagent_roll", "1", "+inf").([]any); len(entries) != 1 {
+			t.Fatalf("the roll has %q", entries)
+		}
+	}
+	waittest.Until(t, "the other to hear of that", func() bool {
+		other.roll.mu.Lock()
+		defer other.roll.mu.Unlock()
+		_, there := other.one.members[script.Member{Agent: agent, Lease: time.Minute}]
+		return !there
+	})
+}
+
 // An agent is on the roll, with its longest lease, before it makes a call for that lease. The others hear of it at
 // once.
 func TestTheRollIsCalled(t *testing.T) {
@@ -132,7 +242,8 @@ func TestTheRollIsCalled(t *testing.T) {
 	heard := func() bool {
 		other.roll.mu.Lock()
 		defer other.roll.mu.Unlock()
-		return slices.Contains(other.roll.members, script.Member{Agent: agent, Lease: time.Minute})
+		_, heard := other.one.members[script.Member{Agent: agent, Lease: time.Minute}]
+		return heard
 	}
 	waittest.Until(t, "the other to hear of the first", heard)
 	longer := wishOf(agent, 2)

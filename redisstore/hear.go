@@ -30,7 +30,7 @@ func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (c
 	s.listener.Store(l)
 	topic := transport.Topic{Channel: script.AgentChannel(agent), Early: true}
 	ignore := func() {}
-	if !s.room.Cluster() {
+	if s.incarnate() {
 		topic := transport.Topic{Channel: script.IncarnationChannel, Early: true}
 		ignore = s.subscriptions.Subscribe(topic, transport.Listener{
 			Message: func(message string) { s.hearsOfIncarnation(message, hear) },
@@ -59,10 +59,14 @@ func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (c
 	}
 }
 
-// hearsOfIncarnation takes a message about the incarnation of the database.
+// hearsOfIncarnation takes a message about an incarnation.
 func (s *Store) hearsOfIncarnation(message string, hear func(lockagent.Message)) {
 	if m, ok := script.ReadEnrolled(message); ok {
-		s.roll.came(m)
+		s.came(m)
+		return
+	}
+	if agent, ok := script.ReadLeft(message); ok {
+		s.gone(agent)
 		return
 	}
 	if at, name, absent, ok := script.ReadOver(message); ok && s.incarnations.over(at, name, absent) {

@@ -67,7 +67,7 @@ func (s *Store) identify() error {
 	}
 	s.identity.known.Store(&found)
 	if former != "" {
-		name, _ := s.incarnations.known()
+		name, _ := s.incarnations.known(s.shard(s.slot(script.IdentityKey)))
 		s.incarnations.report(lockagent.Reset{
 			From: name, To: name, Reason: "other identity", After: at, Before: at, Store: former,
 		})

@@ -2,9 +2,11 @@ package redisstore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -22,12 +24,14 @@ const (
 // firstStart is the reason of a grace period in a database that nobody knew.
 const firstStart = "first start"
 
-// incarnations knows the present incarnation of the store, and tells of resets.
+// incarnations knows the present incarnation of the store, and tells of resets. Each [shard] has an incarnation of its
+// own.
 //
-// A database keeps the name of its incarnation, "<data>.<run>.<began>", or "<data>.<run>" without a grace period:
+// A shard keeps the name of its incarnation, "<data>.<run>.<began>", or "<data>.<run>" without a grace period. In a
+// Cluster the name ends with "@" and where the shard keeps it.
 //
-//   - data is the time since which the database has had its data. If a script finds the
-//     database without a name, the data are gone, and the script writes a new name.
+//   - data is the time since which the shard has had its data. If a script finds the shard
+//     without a name, the data are gone, and the script writes a new name.
 //   - run is the run of the server, which is new after each start. The server may be a replica
 //     that took over. In both cases the data may lack the latest writes.
 //   - began is when the grace period began.
@@ -35,26 +39,50 @@ const firstStart = "first start"
 // Every acquire reads the name. Only a look at the server compares the run with the name. The store looks by each
 // connection that is to carry calls, before the first call: so no call reaches another run under the name of the one
 // before. It also looks when there is reason to: it lost a connection, the server denied a renewal, or another agent
-// tells of a new incarnation. For a Cluster, see [nodes].
+// tells of a new incarnation.
 type incarnations struct {
-	// watched reports whether Sentinels choose the server. Then a new run is the run of
-	// another server.
-	watched bool
-
 	doubt   chan struct{} // capacity 1: there is reason to look
 	changes chan struct{} // capacity 1: there is something in untold
 
-	mu      sync.Mutex            // guards what follows
-	epoch   uint64                // how often the name has changed
-	current string                // the name of the incarnation; empty if not known yet
-	why     string                // it began, as in a Reset
-	since   time.Time             // the latest instant at which something can have been forgotten
-	last    lockagent.StoreTime   // when current was last seen, without doubt
-	inDoubt bool                  // a look is due: replies may come from another run under the old name
-	grace   lockagent.GracePeriod // that goes on in current; the zero one if there is none
+	mu      sync.Mutex // guards what follows, and what it guards of the shards
+	shards  map[uint16]*shard
+	heard   bool      // an agent listens, and is told of the news of each shard
+	since   time.Time // the latest instant at which something can have been forgotten
+	inDoubt bool      // a look is due: replies may come from another run under the old name
 	untold  []news
 	hooks   []*hook
 }
+
+// shard is what the store knows of a server that forgets by itself: of the one server, or of a node of a Cluster with
+// its replicas.
+type shard struct {
+	slot uint16      // in a Cluster, that of the keys of the shard: the last slot of the node, see incarnation.lua
+	home script.Home // in that slot
+
+	covered atomic.Int64 // the longest lease for which the agent is on the roll of the shard
+	asked   atomic.Int64 // the longest lease of a call since the agent has called the roll
+
+	// Guarded by the mu of incarnations.
+	epoch   uint64                // how often the name has changed
+	heard   uint64                // the epoch when the agent began to listen
+	current string                // the name of the incarnation; empty if not known yet
+	server  string                // the address of the server that had it
+	why     string                // it began, as in a Reset
+	last    lockagent.StoreTime   // when current was last seen, without doubt
+	grace   lockagent.GracePeriod // that goes on in current; the zero one if there is none
+
+	// Guarded by the mu of the roll.
+	waiting []waiting
+	calling bool
+	members map[script.Member]time.Time // as the server told last: zero; or when their messages came since
+	of      string                      // the incarnation in which it told so
+	version int64
+	timer   *time.Timer // of the next call
+	over    *time.Timer // when a grace period is over
+}
+
+// unheard is what heard is of a shard that was found after the agent began to listen.
+const unheard = 1<<64 - 1
 
 // news is a reset, or a grace period that has begun or ended.
 type news struct {
@@ -68,21 +96,87 @@ type hook struct {
 	grace func(lockagent.GracePeriod)
 }
 
-func newIncarnations(watched bool) *incarnations {
+func newIncarnations() *incarnations {
 	return &incarnations{
-		watched: watched,
-		why:     firstStart,
+		shards:  make(map[uint16]*shard),
 		since:   time.Now(),
 		doubt:   make(chan struct{}, 1),
 		changes: make(chan struct{}, 1),
 	}
 }
 
-// known returns the name of the present incarnation, which may be empty, and the epoch.
-func (i *incarnations) known() (name string, epoch uint64) {
+// shard returns the shard with a slot. cluster says whether it is a node of a Cluster.
+func (i *incarnations) shard(slot uint16, cluster bool) *shard {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.current, i.epoch
+	of := i.shards[slot]
+	if of == nil {
+		of = &shard{slot: slot, why: firstStart}
+		if cluster {
+			of.home = script.HomeIn(slot)
+		}
+		if i.heard {
+			of.heard = unheard
+		}
+		i.shards[slot] = of
+	}
+	return of
+}
+
+// all returns the shards.
+func (i *incarnations) all() []*shard {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Collect(maps.Values(i.shards))
+}
+
+// drop forgets a shard whose keys are at another node by now.
+func (i *incarnations) drop(of *shard) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.shards, of.slot)
+}
+
+// listens takes note that an agent listens from now on.
+func (i *incarnations) listens() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.heard = true
+	for _, of := range i.shards {
+		of.heard = of.epoch
+	}
+}
+
+// named returns the shards whose incarnation has a name. [lockagent.PresentIncarnation] stands for those that have not
+// been reset since the agent began to listen.
+func (i *incarnations) named(name string) (shards []*shard) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, of := range i.shards {
+		if of.current == name || name == lockagent.PresentIncarnation && of.epoch == of.heard && of.current != "" {
+			shards = append(shards, of)
+		}
+	}
+	return shards
+}
+
+// known returns the name of the present incarnation, which may be empty, and the epoch.
+func (i *incarnations) known(of *shard) (name string, epoch uint64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return of.current, of.epoch
+}
+
+// at is the present incarnation of a server at another home than that of a shard, or "".
+func (i *incarnations) at(server string, but *shard) string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, of := range i.shards {
+		if of != but && of.server == server && server != "" {
+			return of.current
+		}
+	}
+	return ""
 }
 
 // remembersSince is the latest instant at which the present incarnation can have begun.
@@ -113,31 +207,41 @@ func (i *incarnations) began(since time.Time) {
 // sent. If the name has changed since, another name does not count: it may be that of the past. If
 // it is that of the present, a later reply has it again. Other resets do not matter: a reply that shows
 // a step of the clock may also be the first one to name a new incarnation.
-func (i *incarnations) observe(name string, at lockagent.StoreTime, epoch uint64) {
+//
+// server is the address of the server that was looked at, or "" if an acquire has the name.
+func (i *incarnations) observe(of *shard, name, server string, at lockagent.StoreTime, epoch uint64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
-	case name == i.current:
+	case script.HomeOf(name) != of.home: // the slots of a Cluster have moved
+		return
+	case name == of.current:
 		if !i.inDoubt {
-			i.last = max(i.last, at)
+			of.last = max(of.last, at)
 		}
-	case i.current == "":
-		i.current, i.last = name, at
-	case epoch == i.epoch:
-		i.epoch++
-		i.why = i.reason(name)
-		i.changed(lockagent.Reset{From: i.current, To: name, Reason: i.why, After: i.last, Before: at})
-		i.current, i.last, i.grace = name, at, lockagent.GracePeriod{}
+	case of.current == "":
+		of.current, of.last = name, at
+	case epoch == of.epoch:
+		if of.grace.Incarnation != "" {
+			i.endGrace(of, at, nil)
+		}
+		of.epoch++
+		of.why = of.reason(name, server)
+		i.changed(lockagent.Reset{From: of.current, To: name, Reason: of.why, After: of.last, Before: at})
+		of.current, of.last = name, at
+	}
+	if name == of.current && server != "" {
+		of.server = server
 	}
 }
 
 // reason is the reason of a reset from the current incarnation to the next one.
-func (i *incarnations) reason(next string) string {
-	data, _, _ := strings.Cut(i.current, ".")
+func (s *shard) reason(next, server string) string {
+	data, _, _ := strings.Cut(s.current, ".")
 	switch {
 	case !strings.HasPrefix(next, data+"."):
 		return "emptied"
-	case i.watched:
+	case s.server != "" && server != "" && s.server != server:
 		return "failed over"
 	}
 	return "restarted"
@@ -165,59 +269,67 @@ func (i *incarnations) add(n news) {
 	signal(i.changes)
 }
 
-// seen takes note of what a look at the server has seen. epoch is as for observe.
-func (i *incarnations) seen(l *script.Looked, epoch uint64) {
-	i.observe(l.Name, l.At, epoch)
+// seen takes note of what a look at a server has seen. server is its address, and epoch as for observe.
+func (i *incarnations) seen(of *shard, l *script.Looked, server string, epoch uint64) {
+	i.observe(of, l.Name, server, l.At, epoch)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if l.Name != i.current {
+	if l.Name != of.current {
 		return // it is of the past
 	}
-	switch begun := i.grace.Incarnation == l.Name; {
+	switch begun := of.grace.Incarnation == l.Name; {
 	case l.Left >= 0 && !begun:
-		i.grace = lockagent.GracePeriod{
-			Incarnation: l.Name, Reason: i.why, Began: script.Began(l.Name), Roll: l.Awaited,
+		if of.heard == unheard && of.epoch == 0 {
+			// The period may wait for the agent, which has not heard of the shard.
+			i.changed(lockagent.Reset{To: l.Name, Reason: of.why, After: l.At, Before: l.At})
 		}
-		period := i.grace
+		of.grace = lockagent.GracePeriod{
+			Incarnation: l.Name, Reason: of.why, Began: script.Began(l.Name), Roll: l.Awaited,
+		}
+		period := of.grace
 		i.add(news{grace: &period})
 	case l.Left < 0 && begun:
-		i.endGrace(l.At, nil)
+		i.endGrace(of, l.At, nil)
 	}
 }
 
 // refused takes note that a grace period in an incarnation has refused a call. epoch is as for observe. Only a look
 // tells for whom the period waits.
-func (i *incarnations) refused(name string, at lockagent.StoreTime, epoch uint64) {
-	i.observe(name, at, epoch)
-	if i.graced() == "" {
+func (i *incarnations) refused(of *shard, name string, at lockagent.StoreTime, epoch uint64) {
+	i.observe(of, name, "", at, epoch)
+	if !i.graced(of) {
 		i.suspect()
 	}
 }
 
-// over takes note of the message that a grace period is over. It reports false if the present incarnation is another
-// one.
+// over takes note of the message that a grace period is over. It reports false if no shard is in that incarnation.
 func (i *incarnations) over(at lockagent.StoreTime, name string, absent []lockagent.AgentID) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if name == i.grace.Incarnation {
-		i.endGrace(at, absent)
+	for _, of := range i.shards {
+		if of.current == name {
+			if of.grace.Incarnation == name {
+				i.endGrace(of, at, absent)
+			}
+			return true
+		}
 	}
-	return name == i.current
+	return false
 }
 
 // endGrace expects mu to be held.
-func (i *incarnations) endGrace(at lockagent.StoreTime, absent []lockagent.AgentID) {
-	period := i.grace
+func (i *incarnations) endGrace(of *shard, at lockagent.StoreTime, absent []lockagent.AgentID) {
+	period := of.grace
 	period.Ended, period.Roll = max(at, period.Began), absent
-	i.grace = lockagent.GracePeriod{}
+	of.grace = lockagent.GracePeriod{}
 	i.add(news{grace: &period})
 }
 
-// graced is the incarnation in which a grace period goes on, as far as is known, or "".
-func (i *incarnations) graced() string {
+// graced reports whether a grace period goes on, as far as is known.
+func (i *incarnations) graced(of *shard) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.grace.Incarnation
+	return of.grace.Incarnation != ""
 }
 
 // suspect asks for a look at the server.

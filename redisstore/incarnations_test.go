@@ -19,20 +19,22 @@ import (
 func TestReasonsOfResets(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
-		watched  bool
+		server   string // that has the second one
 		reason   string
 	}{
-		{"1.a", "2.a", false, "emptied"},
-		{"1.a", "2.b", false, "emptied"},
-		{"1.a", "11.a", false, "emptied"},
-		{"1.a", "1.b", false, "restarted"},
-		{"1.a", "1.b", true, "failed over"},
-		{"1.a", "2.b", true, "emptied"},
+		{"1.a", "2.a", "a", "emptied"},
+		{"1.a", "2.b", "a", "emptied"},
+		{"1.a", "11.a", "a", "emptied"},
+		{"1.a", "1.b", "a", "restarted"},
+		{"1.a", "1.b", "", "restarted"},
+		{"1.a", "1.b", "b", "failed over"},
+		{"1.a", "2.b", "b", "emptied"},
 	} {
-		i := newIncarnations(c.watched)
-		i.observe(c.from, 10, 0)
-		i.observe(c.from, 20, 0)
-		i.observe(c.to, 30, 0)
+		i := newIncarnations()
+		of := i.shard(0, false)
+		i.observe(of, c.from, "a", 10, 0)
+		i.observe(of, c.from, "", 20, 0)
+		i.observe(of, c.to, c.server, 30, 0)
 		want := []news{{reset: &lockagent.Reset{From: c.from, To: c.to, Reason: c.reason, After: 20, Before: 30}}}
 		if !reflect.DeepEqual(i.untold, want) {
 			t.Errorf("from %q to %q: %+v, want %+v", c.from, c.to, i.untold, want)
@@ -43,18 +45,19 @@ func TestReasonsOfResets(t *testing.T) {
 // The replies of calls that were under way when the incarnation changed tell of
 // the past. They are not another change.
 func TestRepliesOfThePastAreNoReset(t *testing.T) {
-	i := newIncarnations(false)
-	i.observe("1.a", 10, 0)
-	_, late := i.known()
-	i.observe("2.a", 30, late)
-	i.observe("1.a", 20, late)
-	i.observe("2.a", 40, late)
+	i := newIncarnations()
+	of := i.shard(0, false)
+	i.observe(of, "1.a", "", 10, 0)
+	_, late := i.known(of)
+	i.observe(of, "2.a", "", 30, late)
+	i.observe(of, "1.a", "", 20, late)
+	i.observe(of, "2.a", "", 40, late)
 	if len(i.untold) != 1 {
 		t.Errorf("%d resets, want one: %+v", len(i.untold), i.untold)
 	}
 	// But what was asked for later may well be the old one again.
-	_, now := i.known()
-	i.observe("1.a", 50, now)
+	_, now := i.known(of)
+	i.observe(of, "1.a", "", 50, now)
 	if len(i.untold) != 2 || i.untold[1].reset.From != "2.a" || i.untold[1].reset.After != 40 {
 		t.Errorf("resets %+v, want another one back", i.untold)
 	}
@@ -64,7 +67,7 @@ func TestWhenTheServerIsLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		i := newIncarnations(false)
+		i := newIncarnations()
 		began := time.Now()
 		var looks []time.Duration
 		var fails atomic.Bool
@@ -108,8 +111,9 @@ func TestResetsAreToldInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		i := newIncarnations(false)
-		i.observe("1.a", 1, 0)
+		i := newIncarnations()
+		of := i.shard(0, false)
+		i.observe(of, "1.a", "", 1, 0)
 		var told []string
 		cancelHook := i.on(&hook{reset: func(r lockagent.Reset) {
 			told = append(told, r.To)
@@ -117,12 +121,12 @@ func TestResetsAreToldInOrder(t *testing.T) {
 		}})
 		go i.run(ctx, func(context.Context) error { return nil })
 		for n, name := range []string{"2.a", "3.a", "4.a"} {
-			i.observe(name, lockagent.StoreTime(n+2), uint64(n))
+			i.observe(of, name, "", lockagent.StoreTime(n+2), uint64(n))
 		}
 		time.Sleep(time.Minute)
 		cancelHook()
 		cancelHook()
-		i.observe("5.a", 6, 3)
+		i.observe(of, "5.a", "", 6, 3)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if want := []string{"2.a", "3.a", "4.a"}; !reflect.DeepEqual(told, want) {
@@ -135,16 +139,17 @@ func TestResetsAreToldInOrder(t *testing.T) {
 // about when it was.
 func TestWhatIsSeenInDoubt(t *testing.T) {
 	for assured, want := range map[bool]lockagent.StoreTime{false: 10, true: 50} {
-		i := newIncarnations(false)
-		i.observe("1.a", 10, 0)
+		i := newIncarnations()
+		of := i.shard(0, false)
+		i.observe(of, "1.a", "", 10, 0)
 		i.suspect()
 		if assured {
 			<-i.doubt
 			i.assured()
 		}
-		_, now := i.known()
-		i.observe("1.a", 50, now)
-		i.observe("1.b", 60, now)
+		_, now := i.known(of)
+		i.observe(of, "1.a", "", 50, now)
+		i.observe(of, "1.b", "", 60, now)
 		if r := i.untold[0].reset; r.After != want || r.Before != 60 {
 			t.Errorf("assured %t: the reset was between %d and %d, want %d and 60", assured, r.After, r.Before, want)
 		}
@@ -217,11 +222,11 @@ func TestAnEmptiedServerWhoseClockIsBehind(t *testing.T) {
 			emptied,
 		)
 	}
-	if r := within(t, told); r.Reason != "clock stepped" || r.Step >= 0 || r.From != r.To {
-		t.Errorf("told %+v, want a step back", r)
-	}
 	if r := within(t, told); r.Reason != "emptied" || r.From != first.Incarnation || r.To != second.Incarnation {
 		t.Errorf("told %+v, want that %q became %q", r, first.Incarnation, second.Incarnation)
+	}
+	if r := within(t, told); r.Reason != "clock stepped" || r.Step >= 0 || r.From != r.To {
+		t.Errorf("told %+v, want a step back", r)
 	}
 }
 

@@ -123,8 +123,9 @@ func (s *Store) Acquire(ctx context.Context, req lockagent.AcquireRequest, done 
 	if f.acquires.replicas != nil {
 		done = s.replicatedAcquire(&req, done)
 	}
-	if !s.roll.covers(req.Lease) {
-		s.cover(req.Lease, false, func(err error) {
+	of := s.shard(s.slot(req.Name))
+	if !s.covers(of, req.Lease) {
+		s.cover(of, req.Lease, false, func(err error) {
 			if err != nil {
 				done(lockagent.AcquireReply{}, err)
 				return
@@ -145,10 +146,10 @@ func (s *Store) together(
 }
 
 // sawIncarnation takes note of the incarnation that replies name.
-func (s *Store) sawIncarnation(epoch uint64, outcomes []script.Outcome[lockagent.AcquireReply]) {
+func (s *Store) sawIncarnation(slot uint16, epoch uint64, outcomes []script.Outcome[lockagent.AcquireReply]) {
 	for i := range outcomes {
 		if r := &outcomes[i].Reply; r.Incarnation != "" {
-			s.incarnations.observe(r.Incarnation, r.At, epoch)
+			s.incarnations.observe(s.shard(slot), r.Incarnation, "", r.At, epoch)
 			return
 		}
 	}
@@ -183,6 +184,7 @@ func (s *Store) Renew(_ context.Context, req lockagent.RenewRequest, done func(l
 		done = s.replicatedRenew(req.Name, done)
 	}
 	renewal := renewals.Call{Req: req, Slot: s.slot(req.Name), Done: done}
+	of := s.shard(renewal.Slot)
 	add := func(err error) {
 		if err != nil {
 			done(lockagent.RenewReply{}, err)
@@ -194,20 +196,29 @@ func (s *Store) Renew(_ context.Context, req lockagent.RenewRequest, done func(l
 		if !errors.Is(err, script.ErrForgotten) {
 			done(reply, err)
 			return
+		} else if !s.incarnate() {
+			done(reply, nil)
+			return
 		}
-		renewal.Done, renewal.Req.Urgent = done, true
-		s.cover(req.Lease, true, add) // the next call is one of a grace period, if there is one
+		renewal.Req.Urgent = true
+		renewal.Done = func(reply lockagent.RenewReply, err error) {
+			if errors.Is(err, script.ErrForgotten) && reply.At > 0 && !s.incarnations.graced(of) {
+				err = nil // the tenure is not there, and no grace period goes on in which it could be put back
+			}
+			done(reply, err)
+		}
+		s.cover(of, req.Lease, true, add) // the next call is one of a grace period, if there is one
 	}
-	if s.roll.covers(req.Lease) {
+	if s.covers(of, req.Lease) {
 		s.gathered.Add(renewal)
 	} else {
-		s.cover(req.Lease, false, add)
+		s.cover(of, req.Lease, false, add)
 	}
 }
 
 // renew makes renewals in one script for each kind.
 func (s *Store) renew(batch []renewals.Call) {
-	graced := s.incarnations.graced() != ""
+	graced := s.incarnations.graced(s.shard(batch[0].Slot))
 	slices.SortStableFunc(batch, func(a, b renewals.Call) int { return cmp.Compare(a.Req.Kind, b.Req.Kind) })
 	for len(batch) > 0 {
 		kind, n := batch[0].Req.Kind, 0
@@ -225,7 +236,7 @@ func (s *Store) renew(batch []renewals.Call) {
 }
 
 // sawDenials asks for a look at the server if it denied a renewal: it may have lost its data.
-func (s *Store) sawDenials(_ uint64, outcomes []script.Outcome[lockagent.RenewReply]) {
+func (s *Store) sawDenials(_ uint16, _ uint64, outcomes []script.Outcome[lockagent.RenewReply]) {
 	for i := range outcomes {
 		if o := &outcomes[i]; o.Err == nil && !o.Reply.Held || errors.Is(o.Err, script.ErrForgotten) {
 			s.incarnations.suspect()

@@ -92,10 +92,9 @@ func (c Config) connect(ctx context.Context, a address) (*Store, error) {
 func (c Config) unconnected(a address) *Store {
 	s := &Store{
 		bound: c.CallTimeout, database: a.database, minReplicas: c.MinReplicas, logger: c.Logger,
-		incarnations: newIncarnations(a.masterSet != ""),
+		incarnations: newIncarnations(),
 	}
 	s.roll.off, s.roll.first = c.Grace == GraceOff, max(c.GraceFirst, 0)
-	s.roll.covered.Store(int64(everybody))
 	s.identity.given = string(lockagent.NewAgentID()) // a random UUID
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
@@ -123,6 +122,9 @@ func (s *Store) fit(c Config, a address) error {
 	default:
 		s.room = script.Single
 	}
+	if !s.servers.Cluster() {
+		s.one = s.incarnations.shard(0, false)
+	}
 	return nil
 }
 
@@ -132,12 +134,9 @@ func (s *Store) tryOut(ctx context.Context) error {
 		return err
 	}
 	s.warn(ctx)
-	look := s.lookAtServer
-	switch {
-	case s.servers.Cluster():
-		look = (&nodes{servers: s.servers, bound: s.bound, incarnations: s.incarnations}).look
-	case s.servers.Slotted(): // nobody knows which server answers behind the address
-		look = s.watch
+	look := s.lookAtServers
+	if !s.incarnate() {
+		look = func(ctx context.Context) error { return s.watch(ctx, s.servers.Master(0)) }
 	}
 	look = s.looking(look)
 	s.looks.Store(true)
@@ -221,37 +220,68 @@ func (s *Store) warn(ctx context.Context) {
 	}
 }
 
-// lookAtServer asks the server for its incarnation.
-func (s *Store) lookAtServer(ctx context.Context) error {
-	var c script.Call
-	take := s.look(&c, true)
-	text, err := s.await(&c, 0)
-	if err != nil {
-		return err
+// lookAtServers asks each server for its incarnation.
+func (s *Store) lookAtServers(ctx context.Context) error {
+	masters := s.servers.Masters()
+	outcomes := make(chan error, len(masters))
+	for _, n := range masters {
+		s.lookAt(ctx, n, outcomes)
 	}
-	seen, err := take(text)
-	if err != nil {
-		return err
+	var failed error
+	for range masters {
+		failed = errors.Join(failed, <-outcomes)
 	}
-	if err := s.watch(ctx); err != nil {
-		return err
-	}
-	if seen.Age < 0 { // nobody sees whether the server was restarted before the connection was made
-		s.incarnations.connected(s.servers.Master(0).Connected())
-	}
-	return nil
+	return failed
 }
 
-// meet looks at the server by a connection that is to carry calls. Before the first look by Open there are none that
-// matter.
-func (s *Store) meet(run func(script *transport.Script, keys, args []string) transport.Reply) error {
-	if s.room.Cluster() || !s.looks.Load() {
+// lookAt asks a server for its incarnation. It does not wait for the outcome.
+func (s *Store) lookAt(ctx context.Context, n *transport.Node, outcome chan<- error) {
+	slot, _ := s.servers.LastSlot(n)
+	of := s.shard(slot)
+	var c script.Call
+	take := s.look(&c, of, n, script.Member{}, true)
+	s.send(&c, of.slot, func(text string, err error) {
+		var seen script.Looked
+		if err == nil {
+			seen, err = take(text)
+		}
+		if err != nil {
+			outcome <- err
+			return
+		}
+		s.runs.Go(func() {
+			err := s.watch(ctx, n)
+			if err == nil && seen.Age < 0 { // nobody sees whether it was restarted before the connection was made
+				s.incarnations.connected(n.Connected())
+			}
+			outcome <- err
+		})
+	})
+}
+
+// meet looks at a server by a connection that is to carry calls. Before the first look by Open there are none that
+// matter. A node of a Cluster that serves no slot may answer a call for one that moves there.
+func (s *Store) meet(n *transport.Node, run func(script *transport.Script, keys, args []string) transport.Reply) error {
+	if !s.looks.Load() || !s.incarnate() {
 		return nil
 	}
+	slot, serves := s.servers.LastSlot(n)
+	if s.servers.Cluster() && !serves {
+		ctx, cancel := context.WithTimeout(s.life, s.bound)
+		err := s.servers.RefreshFrom(ctx, n)
+		cancel()
+		if err != nil {
+			return err
+		}
+		if slot, serves = s.servers.LastSlot(n); !serves {
+			return nil
+		}
+	}
 	var c script.Call
-	take := s.look(&c, true)
+	take := s.look(&c, s.shard(slot), n, script.Member{}, true)
 	text, err := understood(run((*transport.Script)(c.Script), c.Keys, c.Args), nil)
 	if err != nil {
+		s.servers.Doubt() // the slot may have moved
 		return err
 	}
 	_, err = take(text)
@@ -271,10 +301,10 @@ func (s *Store) await(c *script.Call, slot uint16) (text string, err error) {
 
 // watch makes sure that there is a connection for questions: its loss is noticed at once, even
 // while nobody calls.
-func (s *Store) watch(ctx context.Context) error {
+func (s *Store) watch(ctx context.Context, n *transport.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, s.bound)
 	defer cancel()
-	err := s.servers.Master(0).Ask(ctx, "PING").Err()
+	err := n.Ask(ctx, "PING").Err()
 	if answer := transport.Refusal(""); errors.As(err, &answer) {
 		return nil // there is a connection
 	}
@@ -309,4 +339,14 @@ func (c Config) tls(a address) *tls.Config {
 		config.InsecureSkipVerify = true
 	}
 	return config
+}
+
+// infoField returns one field of an INFO reply, or "" if it is not there.
+func infoField(info, field string) string {
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
 }

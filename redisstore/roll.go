@@ -1,6 +1,8 @@
 package redisstore
 
 import (
+	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -12,28 +14,33 @@ import (
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
-// callEvery is how often an agent calls that it is there, and hears who else is. The server keeps an agent on the roll
-// for a good deal longer than its longest lease, see incarnation.lua.
-const callEvery = 10 * time.Second
+const (
+	// callEvery is how often an agent calls that it is there, and hears who else is.
+	callEvery = 10 * time.Second
 
-// roll knows the agents that may have tenures: if the server has forgotten them, this one tells it. An agent is on the
-// roll before it makes the first call for a lease: with that lease, or a longer one. The server tells the others at
-// once. A Cluster has no roll.
+	// lapse is for how much longer than its lease the server keeps an entry of the roll, see incarnation.lua.
+	lapse = time.Minute
+
+	// kept is the longest lease for which an agent stays on the roll although nobody asks for such a lease any more. A
+	// grace period may have to last as long as a lease on the roll.
+	kept = time.Minute
+
+	// leaves is how long a store that is closed waits for the server to take its agent off the roll.
+	leaves = 250 * time.Millisecond
+)
+
+// roll knows the agents that may have tenures: if a server has forgotten them, this one tells it. An agent is on the
+// roll of a shard before it makes the first call for a lease there: with that lease, or a longer one. The server tells
+// the others at once.
 type roll struct {
 	first   time.Duration // how long a grace period lasts in a database that nobody knew
 	off     bool          // a new incarnation has no grace period
-	covered atomic.Int64  // the longest lease for which the agent is on the roll
+	listens atomic.Bool   // an agent has to be on the roll
+	leaving sync.WaitGroup
 
-	mu      sync.Mutex        // guards what follows
-	self    lockagent.AgentID // empty if nobody listens
-	since   uint64            // the epoch of incarnations when the agent began to listen
-	entries []script.Member   // of the agent, with ever longer leases
-	waiting []waiting
-	calling bool
-	members []script.Member // as the server told last, and those that came since
-	of      string          // the incarnation in which it told so
-	version int64
-	timer   *time.Timer // of the next call; nil before the first
+	mu      sync.Mutex                  // guards what follows, and what it guards of the shards
+	self    lockagent.AgentID           // empty if nobody listens
+	entries map[script.Member]time.Time // of the agent on the roll, with when they end there
 	closed  bool
 }
 
@@ -45,25 +52,37 @@ type waiting struct {
 	goOn  func(error)
 }
 
-// everybody is a lease for which nobody need be on the roll.
-const everybody = time.Duration(1<<63 - 1)
+// onRoll is a lease as the roll has it, so that an agent has few entries there: in seconds. A tenure that was passed to
+// an agent lasts for PassLease.
+func onRoll(lease time.Duration) time.Duration {
+	return (max(lease, lockagent.PassLease) + time.Second - 1).Truncate(time.Second)
+}
 
 // covers reports whether a call for a lease can be made at once.
-func (r *roll) covers(lease time.Duration) bool { return int64(lease) <= r.covered.Load() }
+func (s *Store) covers(of *shard, lease time.Duration) bool {
+	if int64(lease) > of.asked.Load() {
+		of.asked.Store(int64(lease)) // of two calls at a time the shorter may win: it is called again in time
+	}
+	return int64(lease) <= of.covered.Load() || !s.roll.listens.Load()
+}
 
 // enrol begins to keep an agent on the roll.
 func (s *Store) enrol(agent lockagent.AgentID) {
 	r := &s.roll
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.self = agent
-	_, r.since = s.incarnations.known()
-	r.covered.Store(0)
+	r.self, r.entries = agent, make(map[script.Member]time.Time)
+	for _, of := range s.incarnations.all() {
+		of.covered.Store(0)
+		s.callLater(of)
+	}
+	r.listens.Store(true)
+	s.incarnations.listens()
 }
 
-// cover calls goOn when the agent is on the roll for a lease, or with the error that it is not. whole has the store
-// look whether the server has forgotten everything.
-func (s *Store) cover(lease time.Duration, whole bool, goOn func(error)) {
+// cover calls goOn when the agent is on the roll of a shard for a lease, or with the error that it is not. whole has
+// the store look whether the server has forgotten everything.
+func (s *Store) cover(of *shard, lease time.Duration, whole bool, goOn func(error)) {
 	r := &s.roll
 	r.mu.Lock()
 	if r.closed {
@@ -71,143 +90,205 @@ func (s *Store) cover(lease time.Duration, whole bool, goOn func(error)) {
 		goOn(lockagent.ErrClosed)
 		return
 	}
-	r.waiting = append(r.waiting, waiting{lease, whole, goOn})
-	begin := !r.calling
-	r.calling = true
+	of.waiting = append(of.waiting, waiting{lease, whole, goOn})
+	begin := !of.calling
+	of.calling = true
 	r.mu.Unlock()
 	if begin {
-		s.callRoll()
+		s.callRoll(of)
 	}
 }
 
-// callRoll calls that the agent is there, with a lease that is long enough for all that wait.
-func (s *Store) callRoll() {
+// callRoll calls that the agent is there, with a lease that is long enough for all that wait, and for all calls since
+// the roll was called before. An entry with a longer lease stays there until that lease is over.
+func (s *Store) callRoll(of *shard) {
 	r := &s.roll
 	r.mu.Lock()
-	waiting := r.waiting
-	r.waiting = nil
-	lease, whole := time.Duration(r.covered.Load()), false
+	waiting := of.waiting
+	of.waiting = nil
+	lease, whole := time.Duration(max(of.asked.Swap(0), min(of.covered.Load(), int64(kept)))), false
 	for _, w := range waiting {
 		lease, whole = max(lease, w.lease), whole || w.whole
 	}
-	if n := len(r.entries); r.self != "" && (n == 0 || r.entries[n-1].Lease < lease) {
-		r.entries = append(r.entries, script.Member{Agent: r.self, Lease: lease})
+	var self script.Member
+	if r.self != "" && lease > 0 {
+		lease = onRoll(lease)
+		self = script.Member{Agent: r.self, Lease: lease}
+		maps.DeleteFunc(r.entries, func(_ script.Member, ends time.Time) bool { return time.Now().After(ends) })
+		r.entries[self] = time.Now().Add(callEvery + lease + lapse) // the server may hear of the call later
 	}
 	r.mu.Unlock()
 	var c script.Call
-	take := s.look(&c, whole)
-	s.send(&c, 0, func(text string, err error) {
+	take := s.look(&c, of, s.servers.Master(of.slot), self, whole)
+	s.send(&c, of.slot, func(text string, err error) {
 		if err == nil {
 			_, err = take(text)
 		}
 		r.mu.Lock()
-		if err == nil {
-			r.covered.Store(int64(lease))
+		if forgot := errors.Is(err, script.ErrForgotten); forgot && !whole {
+			waiting = append(waiting, wholeLook)
+			for i := range waiting {
+				waiting[i].whole = true
+			}
+			of.waiting, waiting = append(waiting, of.waiting...), nil
 		}
-		again := len(r.waiting) > 0 && !r.closed
-		r.calling = again
+		if err == nil && self.Agent == r.self {
+			of.covered.Store(int64(lease))
+		}
+		again := len(of.waiting) > 0 && !r.closed
+		of.calling = again
 		if !again && !r.closed {
-			r.later(s)
+			s.callLater(of)
 		}
 		r.mu.Unlock()
 		transport.Each(len(waiting), func(i int) { waiting[i].goOn(err) })
 		if again {
-			s.callRoll()
+			s.callRoll(of)
 		}
 	})
 }
 
-// later calls again after a while. It expects mu to be held.
-func (r *roll) later(s *Store) {
-	if r.timer != nil {
-		r.timer.Reset(callEvery)
+// wholeLook is a call for which nobody waits.
+var wholeLook = waiting{whole: true, goOn: func(error) {}}
+
+// callLater calls again after a while. It expects the mu of the roll to be held.
+func (s *Store) callLater(of *shard) {
+	if of.timer != nil {
+		of.timer.Reset(callEvery)
 		return
 	}
-	r.timer = time.AfterFunc(callEvery, func() {
+	r := &s.roll
+	of.timer = time.AfterFunc(callEvery, func() {
+		if s.one == nil && s.servers.Home(of.slot) != of.slot {
+			s.incarnations.drop(of)
+			return
+		}
 		r.mu.Lock()
-		due := !r.calling && !r.closed && r.self != ""
-		r.calling = r.calling || due
+		due := !of.calling && !r.closed && r.self != ""
+		of.calling = of.calling || due
 		r.mu.Unlock()
 		if due {
-			s.callRoll()
+			s.callRoll(of)
 		}
 	})
 }
 
-// close answers the calls that wait.
-func (r *roll) close() {
+// endRoll answers the calls that wait.
+func (s *Store) endRoll() {
+	r := &s.roll
 	r.mu.Lock()
-	waiting := r.waiting
-	r.waiting, r.closed = nil, true
-	if r.timer != nil {
-		r.timer.Stop()
+	r.closed = true
+	var waiting []waiting
+	for _, of := range s.incarnations.all() {
+		waiting = append(waiting, of.waiting...)
+		of.waiting = nil
+		for _, t := range []*time.Timer{of.timer, of.over} {
+			if t != nil {
+				t.Stop()
+			}
+		}
 	}
 	r.mu.Unlock()
 	transport.Each(len(waiting), func(i int) { waiting[i].goOn(lockagent.ErrClosed) })
+	left := make(chan struct{})
+	go func() {
+		r.leaving.Wait()
+		close(left)
+	}()
+	select {
+	case <-left:
+	case <-time.After(leaves):
+	}
 }
 
-// look writes a look at the server, and returns what takes the reply. whole says that the server may have forgotten
-// who was on the roll.
-func (s *Store) look(c *script.Call, whole bool) (take func(text string) (script.Looked, error)) {
-	former, epoch := s.incarnations.known()
-	r := &s.roll
-	look := script.Look{Grace: !r.off, First: r.first}
-	r.mu.Lock()
-	look.Known, look.Version = r.of, r.version
-	if n := len(r.entries); n > 0 {
-		look.Self = r.entries[n-1]
+// look writes a look at a server, and returns what takes the reply. The server is at, if it is known. self is the agent
+// as it is to be on the roll, or the zero Member to leave it there as it is. whole says that the server may have
+// forgotten who was on the roll.
+func (s *Store) look(
+	c *script.Call, of *shard, at *transport.Node, self script.Member, whole bool,
+) (take func(text string) (script.Looked, error)) {
+	former, epoch := s.incarnations.known(of)
+	addr := ""
+	if at != nil {
+		addr = at.Addr()
 	}
-	if whole {
-		look.Roll = slices.Clone(r.members)
+	r := &s.roll
+	look := script.Look{Home: of.home, Grace: !r.off, First: r.first, Self: self, Whole: whole}
+	shards := s.incarnations.all()
+	r.mu.Lock()
+	look.Known, look.Version = of.of, of.version
+	if look.Known == "" {
+		look.Known = s.incarnations.at(addr, of)
+	}
+	if lease := of.covered.Load(); self.Agent == "" && r.self != "" && lease > 0 {
+		look.Self = script.Member{Agent: r.self, Lease: time.Duration(lease)}
+	}
+	if whole { // an agent on the roll of one shard may have tenures of each
+		look.Roll = slices.Collect(maps.Keys(r.entries))
+		for _, any := range shards {
+			look.Roll = slices.AppendSeq(look.Roll, maps.Keys(any.members))
+		}
 	}
 	r.mu.Unlock()
-	s.room.Incarnation(c, look)
+	script.Incarnation(c, look)
+	written := time.Now()
 	return func(text string) (script.Looked, error) {
 		seen, err := script.ReadIncarnation(text)
 		if err != nil {
 			return seen, err
 		}
-		if former == "" && seen.Age >= 0 {
+		if former == "" && seen.Age >= 0 && of.home == "" {
 			// Only the first look trusts the clock of the server: nobody knows of steps before it.
 			s.incarnations.began(time.Now().Add(-seen.Age))
 		}
-		s.clocks.note(0, seen.Name, seen.At, 0)
-		r.told(&look, &seen, whole)
-		s.incarnations.seen(&seen, epoch)
+		s.clocks.note(of.slot, seen.Name, seen.At, 0)
+		r.told(of, &look, &seen, written)
+		s.incarnations.seen(of, &seen, addr, epoch)
 		return seen, nil
 	}
 }
 
-// told takes note of the roll as the server tells it.
-func (r *roll) told(look *script.Look, seen *script.Looked, whole bool) {
+// told takes note of the roll of a shard as the server tells it. written is when the look was written.
+func (r *roll) told(of *shard, look *script.Look, seen *script.Looked, written time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case seen.Name != look.Known && look.Known != "" && !whole:
-		// The server has not heard what this store knows: the next look tells.
 	case seen.Left >= 0:
 		// The server knows only those that have called since. It may forget them once more.
-		r.of, r.version = seen.Name, 0
-		for _, m := range seen.Roll {
-			r.add(m)
-		}
+		of.of, of.version = seen.Name, 0
 	case seen.Name != look.Known || seen.Version != look.Version:
-		r.of, r.version, r.members = seen.Name, seen.Version, seen.Roll
+		of.of, of.version = seen.Name, seen.Version
+		maps.DeleteFunc(of.members, func(_ script.Member, came time.Time) bool { return came.Before(written) })
+	}
+	for _, m := range seen.Roll {
+		of.add(m, time.Time{})
 	}
 }
 
-// add expects mu to be held.
-func (r *roll) add(m script.Member) {
-	if !slices.Contains(r.members, m) {
-		r.members = append(r.members, m)
+// add expects the mu of the roll to be held.
+func (s *shard) add(m script.Member, came time.Time) {
+	if s.members == nil {
+		s.members = make(map[script.Member]time.Time)
+	}
+	s.members[m] = came
+}
+
+// came takes note of an agent that is on a roll from now on.
+func (s *Store) came(m script.Member) {
+	s.roll.mu.Lock()
+	defer s.roll.mu.Unlock()
+	for _, of := range s.incarnations.all() {
+		of.add(m, time.Now())
 	}
 }
 
-// came takes note of an agent that is on the roll from now on.
-func (r *roll) came(m script.Member) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.add(m)
+// gone takes note of an agent that has left the roll.
+func (s *Store) gone(agent lockagent.AgentID) {
+	s.roll.mu.Lock()
+	defer s.roll.mu.Unlock()
+	for _, of := range s.incarnations.all() {
+		maps.DeleteFunc(of.members, func(m script.Member, _ time.Time) bool { return m.Agent == agent })
+	}
 }
 
 // OnGrace implements [lockagent.Grace].
@@ -218,39 +299,61 @@ func (s *Store) OnGrace(f func(lockagent.GracePeriod)) (cancel func()) {
 // Reasserted implements [lockagent.Grace].
 func (s *Store) Reasserted(incarnation string) {
 	s.roll.mu.Lock()
-	self, since := s.roll.self, s.roll.since
+	self := s.roll.self
 	s.roll.mu.Unlock()
-	now, epoch := s.incarnations.known()
-	if incarnation == lockagent.PresentIncarnation && epoch == since {
-		incarnation = now
-	}
-	if self == "" || now != incarnation {
+	if self == "" {
 		return
 	}
+	for _, of := range s.incarnations.named(incarnation) {
+		name, _ := s.incarnations.known(of)
+		s.reasserted(of, self, name)
+	}
+}
+
+// reasserted says that an agent has come back to the incarnation of a shard.
+func (s *Store) reasserted(of *shard, agent lockagent.AgentID, incarnation string) {
 	var c script.Call
-	s.room.Reasserted(&c, self, incarnation)
-	s.send(&c, 0, func(text string, err error) {
+	script.Reasserted(&c, of.home, agent, incarnation)
+	s.send(&c, of.slot, func(text string, err error) {
 		left, _ := strconv.ParseInt(text, 10, 64)
 		switch {
 		case err == nil && left > 0: // perhaps nobody calls when the period is over
-			time.AfterFunc(time.Duration(left)*time.Microsecond, s.incarnations.suspect)
+			s.after(&of.over, time.Duration(left)*time.Microsecond, s.incarnations.suspect)
 		case err != nil && !lockagent.Definite(err):
-			time.AfterFunc(sayAgain, func() { s.Reasserted(incarnation) })
+			s.after(&of.over, sayAgain, func() { s.Reasserted(incarnation) })
+		case err != nil && !errors.Is(err, lockagent.ErrClosed):
+			s.logger.Warn("lockagent: a grace period of Redis waits for this agent, which cannot say that it has come back",
+				"agent", agent, "error", err)
 		}
 	})
 }
 
-// Left implements [lockagent.Grace].
+// after calls a function after a while, unless the store is closed, or the timer is used again.
+func (s *Store) after(timer **time.Timer, d time.Duration, call func()) {
+	s.roll.mu.Lock()
+	defer s.roll.mu.Unlock()
+	if *timer != nil {
+		(*timer).Stop()
+	}
+	if !s.roll.closed {
+		*timer = time.AfterFunc(d, call)
+	}
+}
+
+// Left implements [lockagent.Grace]. Close waits for a moment until the server has heard.
 func (s *Store) Left() {
 	r := &s.roll
 	r.mu.Lock()
-	entries := r.entries
+	entries := slices.Collect(maps.Keys(r.entries))
 	r.self, r.entries = "", nil
 	r.mu.Unlock()
 	if len(entries) == 0 {
 		return
 	}
-	var c script.Call
-	s.room.Leave(&c, entries)
-	s.send(&c, 0, func(string, error) {})
+	for _, of := range s.incarnations.all() {
+		var c script.Call
+		script.Leave(&c, of.home, entries)
+		r.leaving.Add(1)
+		s.send(&c, of.slot, func(string, error) { r.leaving.Done() })
+	}
 }

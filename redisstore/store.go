@@ -44,6 +44,8 @@ type Store struct {
 	runs    sync.WaitGroup // the goroutine that runs incarnations
 	closing sync.Once
 
+	one *shard // nil in a Cluster
+
 	families      map[lockagent.LockKind]*family
 	lanes         *transport.Lanes[transport.Item]
 	gathered      *renewals.Gatherer
@@ -83,6 +85,17 @@ func (s *Store) slot(name lockagent.Name) uint16 {
 	return hashslot.Of(string(name))
 }
 
+// shard is that of the server that serves a slot.
+func (s *Store) shard(slot uint16) *shard {
+	if s.one != nil {
+		return s.one
+	}
+	return s.incarnations.shard(s.servers.Home(slot), true)
+}
+
+// incarnate reports whether servers have incarnations. If several are behind one address, nobody knows which answers.
+func (s *Store) incarnate() bool { return s.servers.Cluster() || !s.servers.Slotted() }
+
 // OnReset implements [lockagent.Store]. The store calls f for one reset after the other, in
 // their order. cancel may be called more than once.
 func (s *Store) OnReset(f func(lockagent.Reset)) (cancel func()) {
@@ -103,7 +116,7 @@ func (s *Store) Rests() bool { return s.room.Queues() }
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.gathered.Close()
-		s.roll.close()
+		s.endRoll()
 		s.end()
 		s.servers.Close()
 		s.runs.Wait()

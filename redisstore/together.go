@@ -104,9 +104,9 @@ type batches[Q, A any] struct {
 	// replicas is where an answer has the number of replicas that know of what was done. It is nil if
 	// nobody asks.
 	replicas func(*A) *int
-	// look is told of the outcomes before any call is answered. epoch is the epoch of
-	// incarnations when the script was written. look may be nil.
-	look func(epoch uint64, outcomes []script.Outcome[A])
+	// look is told of the outcomes before any call is answered. epoch is that of the shard when the script was written.
+	// look may be nil.
+	look func(slot uint16, epoch uint64, outcomes []script.Outcome[A])
 
 	spare sync.Pool // of *together
 }
@@ -137,8 +137,9 @@ type together[Q, A any] struct {
 	requests       []Q
 	done           []func(A, error)
 
+	looked   bool        // the store has looked at the server since the calls were made for the first time
 	past     script.Past // that the script was told
-	epoch    uint64      // of incarnations, when the script was written
+	epoch    uint64      // of the shard, when the script was written
 	written  time.Time   // before it was sent
 	outcomes []script.Outcome[A]
 }
@@ -163,7 +164,7 @@ func (t *together[Q, A]) giveBack() {
 	clear(t.requests)
 	clear(t.done)
 	clear(t.outcomes)
-	t.requests, t.done = t.requests[:0], t.done[:0]
+	t.requests, t.done, t.looked = t.requests[:0], t.done[:0], false
 	t.by.spare.Put(t)
 }
 
@@ -195,12 +196,18 @@ func (t *together[Q, A]) answer(r transport.Reply, err error) {
 		return
 	}
 	var text string
-	if text, err = understood(r, err); err == nil {
+	text, err = understood(r, err)
+	if errors.Is(err, script.ErrForgotten) && !t.looked && t.by.store.incarnate() {
+		t.lookFirst()
+		return
+	}
+	if err == nil {
 		t.outcomes = append(t.outcomes[:0], make([]script.Outcome[A], n)...)
 		err = t.by.read(text, t.past, t.outcomes)
 	}
 	if grace, ok := errors.AsType[*script.GraceError](err); ok {
-		t.by.store.incarnations.refused(grace.Incarnation, grace.At, t.epoch)
+		store := t.by.store
+		store.incarnations.refused(store.shard(t.Slot), grace.Incarnation, grace.At, t.epoch)
 	}
 	if err == nil {
 		t.learn()
@@ -220,6 +227,21 @@ func (t *together[Q, A]) answer(r transport.Reply, err error) {
 	})
 }
 
+// lookFirst makes the calls again after the store has looked at the server, which may have forgotten everything.
+func (t *together[Q, A]) lookFirst() {
+	b := t.by
+	again := b.blank(t.Slot)
+	again.requests, again.done = append(again.requests, t.requests...), append(again.done, t.done...)
+	again.looked = true
+	b.store.cover(b.store.shard(t.Slot), 0, true, func(err error) {
+		if err == nil {
+			b.store.lanes.Send(again.write())
+		} else {
+			again.answer(transport.Reply{}, err)
+		}
+	})
+}
+
 // learn takes note of the times and tokens in the outcomes.
 func (t *together[Q, A]) learn() {
 	var past script.Past
@@ -232,7 +254,7 @@ func (t *together[Q, A]) learn() {
 		store.readClock(t.Slot, reading{past.Seen, t.written, time.Now()})
 	}
 	if t.by.look != nil {
-		t.by.look(t.epoch, t.outcomes)
+		t.by.look(t.Slot, t.epoch, t.outcomes)
 	}
 }
 

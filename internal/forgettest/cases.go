@@ -13,9 +13,6 @@ import (
 // Case is a way in which a store forgets, or changes to another server.
 type Case struct {
 	Name string
-	// Graced is whether a store that has forgotten waits for those who held its locks. Otherwise overlaps, lost holds,
-	// and the time until the next grant are counted, and not judged.
-	Graced bool
 	// Frozen is whether an agent does not run for some of the time.
 	Frozen bool
 	times  int           // in one run
@@ -26,14 +23,14 @@ type Case struct {
 
 // Cases are all of them.
 var Cases = []Case{
-	{Name: "lone, kill -9, empty restart", Graced: true, times: 2, settle: 5 * time.Second / 2, begin: restarted},
-	{Name: "lone, FLUSHALL", Graced: true, times: 3, settle: 2 * time.Second, begin: flushed},
+	{Name: "lone, kill -9, empty restart", times: 2, settle: 5 * time.Second / 2, begin: restarted},
+	{Name: "lone, FLUSHALL", times: 3, settle: 2 * time.Second, begin: flushed},
 	{
-		Name: "lone, emptied, an agent frozen", Graced: true, Frozen: true, times: 1, settle: 3 * time.Second,
+		Name: "lone, emptied, an agent frozen", Frozen: true, times: 1, settle: 3 * time.Second,
 		begin: emptiedWhileFrozen,
 	},
 	{
-		Name: "Sentinel, replica lags, kill -9", Graced: true, times: 1, settle: 4 * time.Second,
+		Name: "Sentinel, replica lags, kill -9", times: 1, settle: 4 * time.Second,
 		begin: failedOverBySentinel,
 	},
 	{Name: "Cluster, CLUSTER FAILOVER", times: 1, settle: 3 * time.Second, begin: failedOverByHand},

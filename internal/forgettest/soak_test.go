@@ -25,9 +25,6 @@ func TestSoakStoreForgets(t *testing.T) {
 			if all.Fallen > 0 || all.Unanswered > 0 {
 				t.Errorf("%d tokens fell, and %d requests were not answered", all.Fallen, all.Unanswered)
 			}
-			if !c.Graced {
-				return
-			}
 			if all.Overlaps > 0 || all.LostHolds() > 0 {
 				t.Errorf("%d overlaps, and %d holds were lost", all.Overlaps, all.LostHolds())
 			}

@@ -27,10 +27,10 @@ func TestA17TriesDuringAFailoverInACluster(t *testing.T) {
 		if i == 20 {
 			waittest.Until(t, "the failover", func() bool { return replica.Info("replication", "role") == "master" })
 		}
-		waittest.Until(t, "a node to serve the slot", func() bool {
+		waittest.Until(t, "a node to grant locks", func() bool {
 			h, err := l.acquire(t.Context())
-			if err != nil && strings.Contains(err.Error(), "CLUSTERDOWN") {
-				return false // for a moment, the nodes may not agree who is the master
+			if errors.Is(err, lockagent.ErrGrace) || err != nil && strings.Contains(err.Error(), "CLUSTERDOWN") {
+				return false // for a moment, the nodes may not agree who is the master, and then a grace period begins
 			}
 			must(t, err)
 			must(t, h.release(t))

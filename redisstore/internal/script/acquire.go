@@ -81,7 +81,7 @@ func (r Room) queue(request *lockagent.AcquireRequest) string {
 }
 
 // ReadAcquired reads the reply to a call that acquires as many locks as there are outcomes. past is
-// the one with which the call was written. In a Cluster, a short reply does not name the clock.
+// the one with which the call was written.
 func (r Room) ReadAcquired(reply string, past Past, outcomes []Outcome[lockagent.AcquireReply]) error {
 	lines := readLines(reply)
 	common := lockagent.AcquireReply{At: lines.time()}
@@ -89,7 +89,7 @@ func (r Room) ReadAcquired(reply string, past Past, outcomes []Outcome[lockagent
 	if !lines.ended() {
 		name, ahead = lines.word(), lines.word()
 	}
-	if !r.Cluster() {
+	if r.named(&past) {
 		common.Incarnation = name
 	}
 	if name != "" {

@@ -8,7 +8,8 @@
 --             token that the scripts have given out
 -- ARGV[1]     the greatest time that the agent knows, or 0. Or the greatest floor of the locks if
 --             that is above; it then begins with "+", or with "+0" if all floors are exact
--- ARGV[2]     the incarnation that the agent knows, or "-" in a Cluster
+-- ARGV[2]     the incarnation that the agent knows, or "?" and what names of the node end with, see clock.lua. It is "-"
+--             where several servers are behind one address
 -- Then for each lock
 --   the tenure, "<agent>:<number>"
 --   the lease in ms
@@ -41,7 +42,7 @@
 --
 -- A lock that is not granted is not changed. An error of one lock does not affect the others. An
 -- error reply means that nothing was changed. It begins with "FAR" if a floor is more than a day
--- ahead of the clock, and with "TOKENS" if the clock is spoilt or at its end.
+-- ahead of the clock, with "TOKENS" if the clock is spoilt or at its end, and with "GRACE" or "LOOK" as in advance.lua.
 
 -- What is seldom needed comes late: to make a function or a table, or to format a number, costs
 -- about as much as a command.
@@ -53,7 +54,7 @@ local quiet = (n == 1 and call('EXISTS', keys[1], keys[2]) or call('EXISTS', unp
 --include quick.lua
 
 --include still.lua
-local moving = not raised and args[2] == '-' and moves(keys[1], keys[2 * n + 1])
+local moving = not raised and keys[2 * n + 1] ~= 'lockagent_clock' and moves(keys[1], keys[2 * n + 1])
 if moving then
   return moving
 end

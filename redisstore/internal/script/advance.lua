@@ -4,23 +4,6 @@
 
 --include grace.lua
 
--- Finds a name for a database that has none, as incarnation.lua does. It begins a grace period if the incarnation that
--- the agent knew had one.
---   first  what the clock shows
---   known  the incarnation that the agent knows
--- Returns the name, and for how many microseconds the grace period lasts, or nil.
-local function clock_begin(key, first, server, known)
-  local server_says, left = pcall('INFO', 'server'), nil -- not every user may
-  local run = string.match(type(server_says) == 'string' and server_says or '', 'run_id:(%x+)') or ''
-  local name = first .. '.' .. string.sub(run, 1, 16)
-  if string.find(known, '^%d+%.%x*%.') then
-    name, left = name .. '.' .. string.format('%.0f', server), grace_settles
-    grace_begin(key, server, left, {})
-  end
-  pcall('PUBLISH', 'lockagent_incarnation', '') -- holders that do not call have to hear of it
-  return name, left
-end
-
 -- Moves the clock on to the token with which tenures begin now. It never goes back.
 --   key     the name of the clock
 --   told    the greatest time that the agent knows, as ARGV[1] of acquire.lua
@@ -28,14 +11,15 @@ end
 --   seen    what TIME has replied
 --   raised  the time as a text if the clock was raised to it already, see quick.lua
 -- Returns a time and the first line of the reply, or nil and an error reply. In a grace period the error is
--- "GRACE <ms that are left> <at> <incarnation>". The period begins if the database has no name, unless the agent knows
--- one without a grace period.
+-- "GRACE <ms that are left> <at> <incarnation>". If the incarnation has no name, the error is "LOOK <incarnation>": the
+-- database is new, or has forgotten everything. The agent has to look at it first, and to tell who was on the roll: see
+-- incarnation.lua.
 local function clock_advance(key, told, name, seen, raised)
   local server = seen[1] * 1000000 + seen[2]
   if raised then
     return {
       key = key, server = server, now = server, last = server, shown = raised, token = raised, member = name,
-      ahead = '0',
+      ahead = '0', grants = true,
     }, raised
   end
   local minute, jitter = 60e6, 100 -- in microseconds
@@ -74,16 +58,16 @@ local function clock_advance(key, told, name, seen, raised)
     node = type(node) == 'string' and node or '-'
   else
     local left
-    left, member = grace_left(key, member, last, server)
-    local known = string.match(member or '', '^%d+%.%x*%.?%d*')
+    local home = clock_home(key, member, name)
+    if home == member then
+      left, member = grace_left(key, member, last, server)
+      home = member
+    elseif home and string.find(home, '~', 1, true) then
+      left = math.max(1, grace_lasts('lockagent_clock:{' .. string.match(home, '@(%d+)') .. '}', server))
+    end
+    local known = string.match(home or '', '^%d+%.%x*%.?%d*@?%d*')
     if not known then
-      known, left = clock_begin(key, first, server, name)
-      if left then
-        call('ZADD', key, first, known .. (ahead and ' +' or '') .. ' ~')
-        if member then
-          call('ZREM', key, member)
-        end
-      end
+      return nil, redis.error_reply('LOOK ' .. name)
     end
     if left then
       return nil, redis.error_reply('GRACE ' .. math.ceil(left / 1000) .. ' ' .. first .. ' ' .. known)
@@ -100,5 +84,6 @@ local function clock_advance(key, told, name, seen, raised)
   end
   return {
     key = key, server = server, now = now, last = now - 1, shown = first, member = name, ahead = ahead or '0',
+    grants = true,
   }, reply
 end

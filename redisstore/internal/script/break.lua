@@ -10,7 +10,7 @@
 -- ARGV[4]  who breaks the lock, as one word
 -- ARGV[5]  the kind of the lock that the caller means
 --
--- Reply: "<at> 1" if the lock was held, or "<at> 0". It is an error if the key is no lock.
+-- Reply: "<at> 1" if the lock was held, or "<at> 0". It is an error if the key is no lock, or in a grace period.
 
 local call, pcall = redis.call, redis.pcall
 local lock, room, suffix = KEYS[1], ARGV[1], ARGV[3]

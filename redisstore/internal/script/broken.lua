@@ -1,6 +1,6 @@
 -- broken.lua is a part of scripts that break a lock with one holder.
 
---include clock.lua
+--include grace.lua
 
 --include holders.lua
 
@@ -15,14 +15,18 @@
 --   meant     the kind of the lock that the caller means
 --   operator  who breaks it, as one word
 --   kind      what comes before the message, see tenure.lua
--- Returns the time, see clock.lua, and the reply that the lock was held. Otherwise it returns nil and the reply.
+-- Returns the time, see clock.lua, and the reply that the lock was held. Otherwise it returns nil and the reply. In a
+-- grace period nobody knows who has the lock: that is an error.
 local function broken(lock, room, key, meant, operator, kind)
   local moving = room ~= 'single' and moves(lock, key)
   if moving then
     return nil, moving
   end
   local time = clock_read(key, call('TIME'))
-  local at = clock_shows(time)
+  local at, refused = clock_shows(time), grace_refuses(time)
+  if refused then
+    return nil, refused
+  end
   local err, holder, count, _, mode = holders(lock)
   if err or mode then
     return nil, redis.error_reply(err or 'KIND readwrite')

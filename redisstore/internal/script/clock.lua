@@ -3,7 +3,15 @@
 --
 -- The clock is a zset of one member, the name of the incarnation. After the name comes " +" if the clock is ahead of
 -- the server's, and " ~" in a grace period, see grace.lua. The score is the greatest time or token that the scripts
--- have given out. The key lockagent_ahead has by how many microseconds the clock is ahead. A time is a table:
+-- have given out. The key lockagent_ahead has by how many microseconds the clock is ahead.
+--
+-- In a Cluster each slot has a clock, which moves with the slot. One of them, in the last slot of a node, is the home
+-- of the node's incarnation: see incarnation.lua. The name ends with "@" and the tag of that slot. The other clocks of
+-- the node have the name that the home had when a tenure last began in their slots. So a script finds the home by the
+-- name. It does not declare that key, which is at the same node. The name is "-" where several servers are behind one
+-- address: they have no incarnation.
+--
+-- A time is a table:
 --   key     the name of the clock
 --   server  the server's own time in microseconds
 --   now     the server's time, and by how much the clock is ahead
@@ -12,6 +20,7 @@
 --   token   the token that clock_token has returned last, as a text
 --   member  the name of the incarnation with what comes after it, or nil if the clock has none
 --   ahead   by how many microseconds the clock is ahead, as a text
+--   grants  what clock_grants has returned, or nil
 
 local greatest_token, day = 9007199254740991, 86400e6 -- a day in microseconds
 -- Returns the name of the key that has how far a clock is ahead.
@@ -41,16 +50,43 @@ local function clock_shows(time)
   return time.shown
 end
 
+-- Returns the member of the clock that is the home of an incarnation. It is nil if that clock has none, is no home, or
+-- is at another node.
+--   key     the name of a clock
+--   member  of that clock
+--   name    of the incarnation, or the member of a clock
+local function clock_home(key, member, name)
+  local tag = string.match(name, '@(%d+)')
+  if not tag then
+    return member
+  end
+  local home = 'lockagent_clock:{' .. tag .. '}'
+  member = home == key and member or home ~= key and pcall('ZRANGE', home, -1, -1)[1] or ''
+  return string.match(member, '@(%d+)') == tag and member or nil
+end
+
+-- Reports whether tenures may begin: the name of the incarnation is the present one, and there is no grace period.
+-- Otherwise the database may lack tenures that their agents can put back.
+local function clock_grants(time)
+  if time.grants == nil then
+    local name = string.match(time.member or '', '^%S+') or ''
+    local home = clock_home(time.key, time.member, name) or ''
+    time.grants = name == '-' or string.find(name, '^%d') ~= nil and string.match(home, '^%S+') == name and
+      not string.find(home, '~', 1, true)
+  end
+  return time.grants
+end
+
 -- Returns the token of a tenure that begins now, as a text. Tenures of several locks share one.
 --   time   it moves on
 --   fresh  whether the token must be above all before
--- Returns nil in a grace period, or if the clock was set back. An acquire has to set it right.
+-- Returns nil if no tenure may begin, or if the clock was set back. An acquire has to set that right.
 local function clock_token(time, fresh)
   if time.token and not fresh then
     return time.token
   end
   local at = math.max(time.now, time.last + 1)
-  if not time.member or string.find(time.member, '~', 1, true) or at > time.now + 100 then
+  if at > time.now + 100 or not clock_grants(time) then
     return nil
   end
   time.now, time.last, time.shown = at, at, at == time.now and time.shown or string.format('%.0f', at)
@@ -63,7 +99,7 @@ end
 -- is none, and must not use up the others.
 local function clock_raise(time, token)
   if token > time.last and token < math.max(time.now, time.last) + day then
-    pcall('ZADD', time.key, string.format('%.0f', token), time.member or '-')
+    pcall('ZADD', time.key, string.format('%.0f', token), time.member or '?')
     time.last, time.shown = token, nil
   end
 end
@@ -75,16 +111,9 @@ local function clock_confirm(time)
   return type(raised) == 'table' and string.find(raised.err, 'READONLY', 1, true) and raised or nil
 end
 
--- Reports whether the database may lack tenures that their agents can put back: it has no name, or is in a grace
--- period.
-local function clock_forgot(time)
-  local member = time.member or ''
-  return time.key == 'lockagent_clock' and (not string.find(member, '^%d') or string.find(member, '~', 1, true) ~= nil)
-end
-
 -- Returns what a release says of a tenure that was not there: that it is over, or nothing, as of one that was released.
 -- If the database has forgotten the tenure, the agent held the lock until it gave it up: nobody else has been granted
--- it.
-local function clock_not_there(time)
-  return not clock_forgot(time) and 'n' or nil
+-- it. flags are those of release.lua: who was not answered had no hold.
+local function clock_not_there(time, flags)
+  return (string.find(flags, 'u', 1, true) or clock_grants(time)) and 'n' or nil
 end

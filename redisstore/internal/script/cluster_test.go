@@ -61,7 +61,7 @@ func TestACluster(t *testing.T) {
 		if got := s.hear(waiter); got != "0" || !r.Released || r.Passed || r.Others != 0 {
 			t.Errorf("released %+v and heard %q", r, got)
 		}
-		s.room.Rehearse(&s.call, name)
+		s.room.Rehearse(&s.call, name, "")
 		if got := s.must(&s.call); got != "ok" {
 			t.Error(got)
 		}

@@ -42,7 +42,7 @@ func Refused(text string) error {
 			}
 		}
 	}
-	if strings.HasPrefix(text, "OVER ") {
+	if strings.HasPrefix(text, "LOOK ") {
 		return ErrForgotten
 	}
 	if keys, ok := strings.CutPrefix(text, "TOKENS "); ok {
@@ -67,9 +67,9 @@ func (e *GraceError) Error() string { return "a grace period goes on in " + e.In
 // Is reports whether target is [lockagent.ErrStoreUnavailable]: the caller makes a [lockagent.GraceError] of it.
 func (e *GraceError) Is(target error) bool { return target == lockagent.ErrStoreUnavailable }
 
-// ErrForgotten says that the store has to look at the database, and then to make the renewal again: the database may
-// have forgotten the tenure, or its grace period is over.
-var ErrForgotten = fmt.Errorf("%w: it may have forgotten the tenure", lockagent.ErrStoreUnavailable)
+// ErrForgotten says that the store has to look at the database, and then to make the call again: the database may have
+// forgotten the lock, or its grace period is over.
+var ErrForgotten = fmt.Errorf("%w: it may have forgotten the lock", lockagent.ErrStoreUnavailable)
 
 // place is where in a script a command failed, as servers of different versions tell it. It is of no use to whoever
 // used a wrong key. Where an error is not definite, it may tell of a defect, so there it stays.

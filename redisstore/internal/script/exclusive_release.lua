@@ -30,7 +30,7 @@ local function exclusive_end(lock, time, who, flags, removed, woken)
     note(lock.suffix, time.now, who, time.now)
   end
   if removed ~= 1 then
-    return not_held(time, lock.name, who, removed)
+    return not_held(time, lock.name, who, removed, flags)
   elseif woken then
     return queue_woken(lock, time, flags, woken)
   end

@@ -34,7 +34,7 @@ local function exclusive_renew(keys, args, extend)
     if not held[1] then
       -- What is no lock any more is not held.
       local over = not held.err or string.find(held.err, 'WRONGTYPE', 1, true)
-      return over and (clock_forgot(time) and 'f' or 'n') or 'e ' .. held.err
+      return over and (clock_grants(time) and 'n' or 'f') or 'e ' .. held.err
     end
     -- It is always a write: servers count replicas only for connections that wrote.
     local left = call('PTTL', lock)

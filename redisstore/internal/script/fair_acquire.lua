@@ -34,7 +34,7 @@ end
 --include quick.lua
 
 --include still.lua
-local moving = not quiet and args[2] == '-' and moves(keys[1], keys[2 * n + 1])
+local moving = not quiet and keys[2 * n + 1] ~= 'lockagent_clock' and moves(keys[1], keys[2 * n + 1])
 if moving then
   return moving
 end

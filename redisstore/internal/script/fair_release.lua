@@ -95,5 +95,5 @@ return answer(clock_shows(time), n, rest, function(i)
   elseif left[i] and call('EXISTS', lock.name) == 0 then
     free(lock, channel, flags)
   end
-  return not_held(time, lock.name, who, removed[i])
+  return not_held(time, lock.name, who, removed[i], flags)
 end)

@@ -23,7 +23,7 @@
 
 n = (#keys - 1) / 3 -- there are token keys and floors, too
 per = #args == 2 + 3 * n and 2 or 3
-local moving = args[2] == '-' and moves(keys[1], keys[2 * n + 1])
+local moving = keys[2 * n + 1] ~= 'lockagent_clock' and moves(keys[1], keys[2 * n + 1])
 if moving then
   return moving
 end

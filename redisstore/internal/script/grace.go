@@ -41,11 +41,13 @@ func readMember(entry string) (m Member, ok bool) {
 
 // Look is what an agent tells when it looks at a database, see incarnation.lua.
 type Look struct {
+	Home    Home
 	Grace   bool          // a new incarnation begins with a grace period
 	First   time.Duration // that lasts so long if nobody knew the database
 	Known   string        // the incarnation that the agent knows; empty if it knows none
 	Version int64         // of the roll that the agent knows in that incarnation
 	Self    Member        // the zero Member if the agent is not to be on the roll
+	Whole   bool          // Roll is there. Otherwise the look fails with [ErrForgotten] if it has to be
 	Roll    []Member      // who was on the roll as far as the agent knows
 }
 
@@ -60,19 +62,24 @@ type Looked struct {
 	Roll    []Member // only if the version is not that of the agent
 }
 
-// Incarnation writes the call that looks at a database. It is not for a Cluster, which has no such name.
-func (r Room) Incarnation(c *Call, look Look) {
+// Incarnation writes the call that looks at a database, or at a node of a Cluster.
+func Incarnation(c *Call, look Look) {
 	c.begin(incarnationScript)
-	c.Keys = append(c.Keys, "lockagent_clock", "lockagent_ahead", sinceKey, graceKey, rollKey)
-	graced, self := "off", ""
+	for _, key := range []string{"lockagent_clock", "lockagent_ahead", sinceKey, graceKey, rollKey} {
+		c.Keys = append(c.Keys, look.Home.key(&c.text, key))
+	}
+	graced, self, whole := "off", "", ""
 	if look.Grace {
 		graced = "on"
 	}
 	if look.Self.Agent != "" {
 		self = c.text.member(look.Self)
 	}
+	if look.Whole {
+		whole = "whole"
+	}
 	c.Args = append(
-		c.Args, graced, c.text.milliseconds(look.First), look.Known, strconv.FormatInt(look.Version, 10), self,
+		c.Args, graced, c.text.milliseconds(look.First), look.Known, strconv.FormatInt(look.Version, 10), self, whole,
 	)
 	for _, m := range look.Roll {
 		c.Args = append(c.Args, c.text.member(m))
@@ -106,15 +113,17 @@ func ReadIncarnation(reply string) (Looked, error) {
 
 // Reasserted writes the call that says that an agent has come back to an incarnation, see reasserted.lua. The reply is
 // a number.
-func (r Room) Reasserted(c *Call, agent lockagent.AgentID, incarnation string) {
+func Reasserted(c *Call, home Home, agent lockagent.AgentID, incarnation string) {
 	c.begin(reassertedScript)
-	c.Keys = append(c.Keys, "lockagent_clock", graceKey, rollKey)
+	for _, key := range []string{"lockagent_clock", graceKey, rollKey} {
+		c.Keys = append(c.Keys, home.key(&c.text, key))
+	}
 	c.Args = append(c.Args, string(agent), incarnation)
 }
 
 // Leave writes the call that takes an agent off the roll.
-func (r Room) Leave(c *Call, entries []Member) {
-	r.Reasserted(c, entries[0].Agent, "")
+func Leave(c *Call, home Home, entries []Member) {
+	Reasserted(c, home, entries[0].Agent, "")
 	for _, m := range entries {
 		c.Args = append(c.Args, c.text.member(m))
 	}
@@ -127,6 +136,12 @@ func ReadEnrolled(message string) (m Member, ok bool) {
 		return Member{}, false
 	}
 	return readMember(entry)
+}
+
+// ReadLeft reads a message on [IncarnationChannel] that an agent has left the roll.
+func ReadLeft(message string) (agent lockagent.AgentID, ok bool) {
+	left, ok := strings.CutPrefix(message, "left ")
+	return lockagent.AgentID(left), ok
 }
 
 // ReadOver reads a message on [IncarnationChannel] that a grace period is over. The agents have not come back.
@@ -145,6 +160,7 @@ func ReadOver(message string) (at lockagent.StoreTime, incarnation string, absen
 // Began is when the grace period of an incarnation began, by the server's own time. It is 0 if the incarnation has
 // none.
 func Began(incarnation string) lockagent.StoreTime {
+	incarnation, _, _ = strings.Cut(incarnation, "@")
 	parts := strings.Split(incarnation, ".")
 	if len(parts) != 3 {
 		return 0

@@ -1,11 +1,12 @@
 -- grace.lua is a part of other scripts: the grace period with which an incarnation begins, see lockagent.Grace. Only
 -- incarnations with three parts in their names have one, see incarnation.lua. While the period lasts, the member of the
--- clock ends with " ~", so no short way of an acquire finds the name that it knows.
+-- clock ends with " ~", so no short way of an acquire finds the name that it knows. In a Cluster that is the clock which
+-- is the home. The other clocks of the node have the name of the incarnation before, or none.
 --
 -- The zset lockagent_grace has the agents for which the period waits, with the times until which it does so, in
 -- microseconds of the server's own clock. The time is 0 if the agent has come back. "-" is no agent: its time is the
 -- earliest end. The zset lockagent_claims has the greatest token with which a lock was claimed: "w <lock>" by a tenure
--- that has it alone, and "r <lock>" by a reader.
+-- that has it alone, and "r <lock>" by a reader. In a Cluster each slot has such a zset for the incarnation, for a day.
 
 --include clock.lua
 
@@ -25,7 +26,11 @@ end
 --   roll    the agents that may have tenures: "<lease in ms> <agent>"
 local function grace_begin(key, server, least, roll)
   local waits, claims = grace_keys(key)
+  local awaited = call('ZRANGEBYSCORE', waits, string.format('(%.0f', server), '+inf', 'WITHSCORES')
   call('DEL', waits, claims)
+  for i = 1, #awaited, 2 do -- for these the period before has waited, although their entries may be forgotten
+    call('ZADD', waits, awaited[i + 1], awaited[i])
+  end
   call('ZADD', waits, string.format('%.0f', server + least), '-')
   for _, entry in ipairs(roll) do
     local lease, agent = string.match(entry, '^(%d+) (%S+)$')
@@ -49,6 +54,11 @@ local function grace_join(key, began, roll)
   end
 end
 
+-- Returns for how many microseconds a grace period lasts, which is over if that is not above 0.
+local function grace_lasts(key, server)
+  return (call('ZRANGE', grace_keys(key), -1, -1, 'WITHSCORES')[2] or 0) - server
+end
+
 -- Returns the agents that have not come back, and for which a grace period waits until a time or longer.
 local function grace_awaited(key, server)
   local awaited = {}
@@ -69,11 +79,11 @@ local function grace_left(key, member, last, server)
   if not plain then
     return nil, member
   end
-  local waits, claims = grace_keys(key)
-  local left = (call('ZRANGE', waits, -1, -1, 'WITHSCORES')[2] or 0) - server
+  local left = grace_lasts(key, server)
   if left > 0 then
     return left, member
   end
+  local waits, claims = grace_keys(key)
   local absent = table.concat(grace_awaited(key, 0), ' ')
   call('ZADD', key, string.format('%.0f', last), plain)
   call('ZREM', key, member)
@@ -83,26 +93,49 @@ local function grace_left(key, member, last, server)
   return nil, plain
 end
 
+-- Returns what a call is told that nobody can answer in a grace period, or nil if there is none.
+local function grace_refuses(time)
+  local home = clock_home(time.key, time.member, time.member or '')
+  local name = string.match(home or '', '^(%S+) .*~$')
+  if name then
+    local tag = string.match(name, '@(%d+)')
+    local left = grace_lasts(tag and 'lockagent_clock:{' .. tag .. '}' or time.key, time.server)
+    return redis.error_reply('GRACE ' .. math.ceil(math.max(left, 1) / 1000) .. ' ' .. clock_shows(time) .. ' ' .. name)
+  end
+end
+
+-- Returns an error if the grace period of an incarnation is over, or nil. Then time.claims is the zset of the claims.
+local function grace_over(time, name)
+  local begun = string.match(clock_home(time.key, time.member, name) or '', '^(%S+) .*~$')
+  if begun ~= name then
+    return redis.error_reply('LOOK ' .. name)
+  end
+  local _, claims = grace_keys(time.key)
+  time.claims = string.find(name, '@', 1, true) and claims .. ':' .. name or claims
+  pcall('ZREM', time.claims, '') -- after a first write a server that is full takes others
+end
+
+-- Takes note of a claim, until the period ends.
+local function grace_note(time, member, last)
+  call('ZADD', time.claims, 'GT', string.format('%.0f', last), member)
+  if time.key ~= 'lockagent_clock' then
+    call('PEXPIRE', time.claims, day / 1000) -- the end of the period does not remove them
+  end
+end
+
 -- Reports whether a tenure may have a lock, and takes note of its claim. The claims of others are greater if they began
 -- later: then the tenure is the one that was before.
---   last    the last token of the tenure
---   reads   whether the tenure shares the lock with readers
+--   last   the last token of the tenure
+--   reads  whether the tenure shares the lock with readers
 local function grace_claim(time, lock, last, reads)
-  local _, claims = grace_keys(time.key)
-  local writes = call('ZSCORE', claims, 'w ' .. lock) or 0
-  local shares = not reads and call('ZSCORE', claims, 'r ' .. lock) or 0
+  local writes = call('ZSCORE', time.claims, 'w ' .. lock) or 0
+  local shares = not reads and call('ZSCORE', time.claims, 'r ' .. lock) or 0
   if last == 0 or math.max(writes, shares) > last then
     return false
   end
-  call('ZADD', claims, 'GT', string.format('%.0f', last), (reads and 'r ' or 'w ') .. lock)
+  grace_note(time, (reads and 'r ' or 'w ') .. lock, last)
   clock_raise(time, last)
   return true
-end
-
--- Returns an error if the grace period of an incarnation is over, or nil.
-local function grace_over(time, name)
-  local begun = string.match(time.member or '', '^(%S+) .*~$')
-  return begun ~= name and redis.error_reply('OVER ' .. name) or nil
 end
 
 -- Reports whether a lock has a holder that is no agent. An agent with an identity of the application's choice has no

@@ -13,7 +13,8 @@ import (
 // look looks at the database.
 func (s *server) look(look Look) Looked {
 	s.t.Helper()
-	s.room.Incarnation(&s.call, look)
+	look.Whole, look.Home = true, s.past.Home
+	Incarnation(&s.call, look)
 	seen, err := ReadIncarnation(s.must(&s.call))
 	if err != nil {
 		s.t.Fatal(err)
@@ -24,7 +25,7 @@ func (s *server) look(look Look) Looked {
 
 func (s *server) came(agent lockagent.AgentID, incarnation string) (left string) {
 	s.t.Helper()
-	s.room.Reasserted(&s.call, agent, incarnation)
+	Reasserted(&s.call, "", agent, incarnation)
 	return s.must(&s.call)
 }
 
@@ -33,9 +34,22 @@ func (s *server) settle() { s.Do("ZADD", graceKey, "1", "-") }
 
 // refused returns for how long a grace period lasts that refuses a request, or 0 if none does.
 func (s *server) refused(req lockagent.AcquireRequest) time.Duration {
+	return s.refusedAs(lockagent.PlainLock, req)
+}
+
+// refusedAs is refused for a kind.
+func (s *server) refusedAs(kind lockagent.LockKind, req lockagent.AcquireRequest) time.Duration {
 	s.t.Helper()
-	s.room.Acquire(&s.call, []lockagent.AcquireRequest{req}, s.past)
-	_, err := s.run(&s.call)
+	req.Kind = kind
+	switch kind {
+	case lockagent.Semaphore, lockagent.Permits:
+		s.room.AcquirePermits(&s.call, &req, s.past)
+	case lockagent.ReadWriteLock:
+		s.room.ReadWriteAcquire(&s.call, []lockagent.AcquireRequest{req}, s.past)
+	default:
+		s.acquires(kind)(&s.call, []lockagent.AcquireRequest{req}, s.past)
+	}
+	_, err := s.send(&s.call)
 	if err == nil {
 		return 0
 	}
@@ -97,35 +111,80 @@ func TestGraceOfAFirstStart(t *testing.T) {
 	}
 }
 
-func TestNoGrace(t *testing.T) {
-	for name, look := range map[string]Look{
-		"off":           {First: time.Minute, Known: "1.feed.1", Roll: []Member{annaOnTheRoll}},
-		"a first start": {Grace: true},
+func TestWhetherThereIsAGracePeriod(t *testing.T) {
+	for name, c := range map[string]struct {
+		look  Look
+		grace bool
+	}{
+		"off":                        {look: Look{First: time.Minute, Known: "1.feed", Roll: []Member{annaOnTheRoll}}},
+		"a first start":              {look: Look{Grace: true}},
+		"off, but another wants one": {look: Look{Known: "1.feed.1", Roll: []Member{annaOnTheRoll}}, grace: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t)
-			if seen := s.look(look); seen.Left >= 0 {
+			if seen := s.look(c.look); seen.Left >= 0 != c.grace {
 				t.Errorf("%v are left", seen.Left)
 			}
-			s.grant(wish("orders", agentA, 1))
-			s.Do("FLUSHALL")
-			if refused := s.refused(wish("orders", agentA, 2)) > 0; refused != look.Grace {
-				t.Errorf("after it was emptied: refused is %v", refused)
+			if refused := s.refused(wish("orders", agentA, 1)) > 0; refused != c.grace {
+				t.Errorf("refused is %v", refused)
 			}
 		})
+	}
+}
+
+// Only an agent that tells of all it knows begins an incarnation. A call that finds none changes nothing.
+func TestOnlyAWholeLookBeginsAnIncarnation(t *testing.T) {
+	s := start(t)
+	for _, before := range []string{"", "1700.feed.1700"} {
+		if before != "" { // of another run
+			s.Do("ZADD", "lockagent_clock", "1700", before)
+		}
+		Incarnation(&s.call, Look{Grace: true, Self: annaOnTheRoll})
+		if _, err := s.send(&s.call); err == nil || !errors.Is(Refused(err.Error()), ErrForgotten) {
+			t.Errorf("a look at %q: %v", before, err)
+		}
+	}
+	s.Do("DEL", "lockagent_clock")
+	s.room.Acquire(&s.call, []lockagent.AcquireRequest{wish("orders", agentA, 1)}, s.past)
+	if _, err := s.send(&s.call); err == nil || !errors.Is(Refused(err.Error()), ErrForgotten) {
+		t.Errorf("an acquire: %v", err)
+	}
+	if keys := s.Do("KEYS", "*").([]any); len(keys) > 0 {
+		t.Errorf("the database has %q", keys)
+	}
+}
+
+// An agent that knows another incarnation is told of the roll, also if it knows one with that version.
+func TestTheRollOfAnotherIncarnation(t *testing.T) {
+	s := start(t)
+	seen := s.look(Look{Self: annaOnTheRoll})
+	if again := s.look(Look{Known: seen.Name, Version: seen.Version}); again.Roll != nil {
+		t.Errorf("told once more of %v", again.Roll)
+	}
+	if other := s.look(Look{Known: "1.feed.1", Version: seen.Version}); len(other.Roll) != 1 {
+		t.Errorf("told of %v", other.Roll)
+	}
+}
+
+// The agents for which a period has waited may be forgotten by all. The next one waits for them, as long.
+func TestAPeriodWaitsForThoseOfThePeriodBefore(t *testing.T) {
+	s := graced(t)
+	s.came(agentA, s.past.Incarnation)
+	s.Do("DEL", "lockagent_clock", rollKey)
+	s.Do("ZADD", "lockagent_clock", "1700", "1700.feed.1700 ~")
+	seen := s.look(Look{Grace: true, Known: "1.feed.1"})
+	if !slices.Equal(seen.Awaited, []lockagent.AgentID{agentB}) {
+		t.Errorf("it waits for %q", seen.Awaited)
+	}
+	s.settle()
+	if left := s.refused(wish("orders", agentC, 1)); left <= 5*time.Second || left > 10*time.Second {
+		t.Errorf("%v are left", left)
 	}
 }
 
 // Whoever begins a grace period, it waits for each agent that any agent tells of, for as long as its lease.
 func TestGraceWaitsForTheRoll(t *testing.T) {
 	begin := map[string]func(s *server){
-		"an acquire finds no name": func(s *server) {
-			s.Do("FLUSHALL")
-			if s.refused(wish("orders", agentC, 1)) == 0 {
-				s.t.Error("granted")
-			}
-			s.look(Look{Grace: true, Known: "1.feed.1", Roll: []Member{annaOnTheRoll, bertaOnTheRoll}})
-		},
 		"an agent that knows all finds no name": func(s *server) {
 			s.Do("FLUSHALL")
 			s.look(Look{Grace: true, Known: "1.feed.1", Roll: []Member{annaOnTheRoll, bertaOnTheRoll}})
@@ -203,7 +262,7 @@ func TestRoll(t *testing.T) {
 	if !reflect.DeepEqual(first.Roll, []Member{annaOnTheRoll}) || first.Version == 0 {
 		t.Errorf("the roll is %v, version %d", first.Roll, first.Version)
 	}
-	if again := s.look(Look{Self: annaOnTheRoll, Version: first.Version}); again.Roll != nil ||
+	if again := s.look(Look{Known: first.Name, Self: annaOnTheRoll, Version: first.Version}); again.Roll != nil ||
 		again.Version != first.Version {
 		t.Errorf("the roll has changed to %v, version %d", again.Roll, again.Version)
 	}
@@ -211,7 +270,7 @@ func TestRoll(t *testing.T) {
 	if len(both.Roll) != 2 || both.Version == first.Version {
 		t.Errorf("the roll is %v, version %d", both.Roll, both.Version)
 	}
-	s.room.Leave(&s.call, []Member{annaOnTheRoll})
+	Leave(&s.call, "", []Member{annaOnTheRoll})
 	s.must(&s.call)
 	s.Do("ZADD", rollKey, "1", "10000 "+string(agentB)) // long ago
 	if nobody := s.look(Look{Version: both.Version}); nobody.Roll != nil || nobody.Version == both.Version {
@@ -235,6 +294,30 @@ func TestNoPassInGrace(t *testing.T) {
 	}
 	if s.Do("EXISTS", "orders") != int64(0) {
 		t.Error("somebody has the lock")
+	}
+}
+
+// Nobody knows in a grace period who has a lock, so nobody breaks it: its holder may put it back.
+func TestNoBreakInGrace(t *testing.T) {
+	s := graced(t)
+	for _, kind := range slices.Concat(alike, readWrite, []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}) {
+		req := lockagent.BreakRequest{Name: "of kind " + lockagent.Name(kind), Kind: kind, Operator: "olga"}
+		write := s.room.Break
+		switch kind {
+		case lockagent.ReadWriteLock:
+			write = s.room.ReadWriteBreak
+		case lockagent.FairLock:
+			write = s.room.FairBreak
+		case lockagent.Semaphore, lockagent.Permits:
+			write = s.room.BreakPermits
+		}
+		write(&s.call, req)
+		_, err := s.send(&s.call)
+		if err == nil {
+			t.Errorf("%s: no error", kind)
+		} else if grace, ok := errors.AsType[*GraceError](Refused(err.Error())); !ok || grace.Left < 20*time.Second {
+			t.Errorf("%s: %v", kind, err)
+		}
 	}
 }
 
@@ -368,11 +451,7 @@ func TestReassertedTenure(t *testing.T) {
 func (s *server) acquireAs(kind lockagent.LockKind, req lockagent.AcquireRequest) lockagent.AcquireReply {
 	s.t.Helper()
 	req.Kind = kind
-	write := map[lockagent.LockKind]func(*Call, []lockagent.AcquireRequest, Past){
-		lockagent.PlainLock: s.room.Acquire, lockagent.FairLock: s.room.FairAcquire,
-		lockagent.FencedLock: s.room.AcquireFenced, lockagent.SpinLock: s.room.AcquireSpin,
-	}[kind]
-	write(&s.call, []lockagent.AcquireRequest{req}, s.past)
+	s.acquires(kind)(&s.call, []lockagent.AcquireRequest{req}, s.past)
 	outcomes := make([]Outcome[lockagent.AcquireReply], 1)
 	if err := s.room.ReadAcquired(s.must(&s.call), s.past, outcomes); err != nil {
 		s.t.Fatal(err)
@@ -381,6 +460,14 @@ func (s *server) acquireAs(kind lockagent.LockKind, req lockagent.AcquireRequest
 		s.t.Fatal(outcomes[0].Err)
 	}
 	return outcomes[0].Reply
+}
+
+// acquires writes acquires of locks with one holder.
+func (s *server) acquires(kind lockagent.LockKind) func(*Call, []lockagent.AcquireRequest, Past) {
+	return map[lockagent.LockKind]func(*Call, []lockagent.AcquireRequest, Past){
+		lockagent.PlainLock: s.room.Acquire, lockagent.FairLock: s.room.FairAcquire,
+		lockagent.FencedLock: s.room.AcquireFenced, lockagent.SpinLock: s.room.AcquireSpin,
+	}[kind]
 }
 
 // Whoever renews a tenure that the database has forgotten does not hear that it is over.

@@ -39,11 +39,12 @@ local function holders(lock, tenure)
   return nil, holder, count, own, mode, fields, page[1] == '0'
 end
 
--- Says in a reply why a tenure was not released, or nothing if it counts as released. undone is what HDEL has replied.
-local function not_held(time, lock, who, undone)
+-- Says in a reply why a tenure was not released, or nothing if it counts as released. undone is what HDEL has replied,
+-- and flags are those of release.lua.
+local function not_held(time, lock, who, undone, flags)
   local err = type(undone) == 'table' and undone.err or holders(lock, who)
   if err then
     return 'e ' .. err
   end
-  return clock_not_there(time)
+  return clock_not_there(time, flags)
 end

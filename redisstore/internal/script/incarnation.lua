@@ -1,6 +1,8 @@
--- incarnation.lua names the incarnation of a database, and calls the roll.
+-- incarnation.lua names the incarnation of a database, and calls the roll. In a Cluster it does so for a node: the keys
+-- are in the last slot of the node, the home. Tools that move slots begin with the first ones. If another slot becomes
+-- the last one, an agent that knows the node tells its name there.
 --
--- KEYS[1]  the clock, see acquire.lua
+-- KEYS[1]  the clock, see clock.lua
 -- KEYS[2]  ahead: how many microseconds the clock is ahead of the server's
 -- KEYS[3]  since: the name, and when this script first found it, by the server's own time
 -- KEYS[4]  the grace period, see grace.lua
@@ -9,19 +11,21 @@
 --          of "version" is below 0 and falls with each change
 -- ARGV[1]  "on" if a new incarnation begins with a grace period, or "off"
 -- ARGV[2]  how many ms such a period lasts if nobody knew the database
--- ARGV[3]  the incarnation that the agent knows, or ""
+-- ARGV[3]  the incarnation that the agent knows, or "". If the agent has not looked at this home before, that of the
+--          node at its former home
 -- ARGV[4]  the version of the roll that the agent knows, or "0"
 -- ARGV[5]  the agent as on the roll, or "" if it is not to be there
--- Then the agents that were on the roll as far as this agent knows
+-- ARGV[6]  "whole" if the agents follow that were on the roll as far as this agent knows, or "". Then it is an error,
+--          "LOOK <name>", if an incarnation would begin, or goes on with a grace period that the agent has not seen
 --
 -- Reply: lines of text. The first line is "<at> <name> <age> <left> <version>". age is for how many microseconds, or
 -- more, the name has been that of the database. The name is "<data>.<run>" without a grace period, and
--- "<data>.<run>.<began>" with one. data is the time at which a script found the database empty. run is the beginning of
--- the server's run_id. began is when the period began, by the server's own time. If the database has no name, or the
--- name of another run, the script first writes the new name. Then it tells all agents. left is how many ms are left of
--- a grace period, or -1. The other lines are
+-- "<data>.<run>.<began>" with one. In a Cluster it ends with "@" and the tag of the slot. data is the time at which a
+-- script found the database empty. run is the beginning of the server's run_id. began is when the period began, by the
+-- server's own time. If the database has no name, or the name of another run, the script first writes the new name.
+-- Then it tells all agents. left is how many ms are left of a grace period, or -1. The other lines are
 --   w <agent>          the grace period waits for that agent
---   r <lease> <agent>  an agent on the roll. The whole roll follows if its version is not that of the agent
+--   r <lease> <agent>  an agent on the roll. The whole roll follows unless the agent knows it
 --
 -- A user who may not run INFO does not see the run of the server. Then the run in the name stays, or is empty, and the
 -- age is -1: a restart would go unnoticed.
@@ -66,28 +70,50 @@ local function roll_read(key, server)
   return all.err and {} or all
 end
 
+-- Reports whether a node in its present run has an incarnation at another home, and no grace period, as far as that can
+-- be seen: that slot may be at another node by now.
+local function moved(name, run)
+  local tag = string.match(name, '^%d+%.' .. run .. '[.@]') and string.match(name, '@(%d+)')
+  local member = tag and pcall('ZRANGE', 'lockagent_clock:{' .. tag .. '}', -1, -1)
+  return tag and (member.err or string.match(member[1] or '', '^%S+') == name and
+    not string.find(member[1], '~', 1, true))
+end
+
 -- After a first write a server that is full takes others.
 local writes = pcall('ZREM', keys[5], '')
 if type(writes) == 'table' and string.find(writes.err, 'READONLY', 1, true) then
   return writes
 end
 local time = clock_read(keys[1], call('TIME'))
-local at, graced = clock_shows(time), args[1] == 'on'
+local at = clock_shows(time)
 local ahead = call('EXISTS', keys[2]) == 1
 local server_says = pcall('INFO', 'server')
 local sees_run = type(server_says) == 'string'
 local left, known = grace_left(keys[1], time.member, time.last, time.server)
-local former = string.match(known or '', '^%d+%.%x*%.?%d*')
-local data, former_run, began = string.match(former or '', '^(%d+)%.(%x*)%.?(%d*)$')
+local tag = string.match(keys[1], '{(%d+)}')
+local pattern = '^(%d+)%.(%x*)%.?(%d*)'
+local data, former_run, began = string.match(known or '', pattern)
 local run = sees_run and string.sub(string.match(server_says, 'run_id:(%x+)') or '', 1, 16) or former_run or ''
-local forgot = not former or run ~= former_run
+if tag and string.match(known or '', '@(%d+)') ~= tag then -- this was no home
+  local name = args[3] ~= '' and args[3] or string.match(known or '', '^%S+') or ''
+  data, former_run, began = string.match(moved(name, run) and name or '', pattern)
+end
+local forgot = run ~= former_run
+-- A period that one agent wants is one for all.
+local graced = args[1] == 'on' or (began or '') ~= '' or string.find(args[3], '^%d+%.%x*%.%d') ~= nil
 if forgot or graced and began == '' then
   began = graced and string.format('%.0f', time.server) or ''
 end
-local name = (data or at) .. '.' .. run .. (began ~= '' and '.' .. began or '')
+local name = (data or at) .. '.' .. run .. (began ~= '' and '.' .. began or '') .. (tag and '@' .. tag or '')
 
 -- What the agent knows of the roll counts if it comes from another incarnation.
-local roll = {unpack(args, 6)}
+local news, roll = forgot or left and args[3] ~= '' and args[3] ~= name, {}
+if news and args[6] ~= 'whole' then
+  return redis.error_reply('LOOK ' .. name)
+end
+for i = 7, news and #args or 0 do -- unpack fails if there are thousands
+  roll[#roll + 1] = args[i]
+end
 if args[5] ~= '' then
   roll[#roll + 1] = args[5]
 end
@@ -100,7 +126,7 @@ if forgot then
   if left then
     grace_begin(keys[1], time.server, left, roll)
   end
-elseif left and args[3] ~= '' and args[3] ~= name then
+elseif news then
   grace_join(keys[1], began + 0, roll)
 end
 local member = name .. (ahead and ' +' or '') .. (left and ' ~' or '')
@@ -131,7 +157,7 @@ local lines = {
 for _, agent in ipairs(left and grace_awaited(keys[1], time.server) or {}) do
   lines[#lines + 1] = 'w ' .. agent
 end
-for _, entry in ipairs(version ~= args[4] and roll_read(keys[5], time.server) or {}) do
+for _, entry in ipairs((version ~= args[4] or args[3] ~= name) and roll_read(keys[5], time.server) or {}) do
   lines[#lines + 1] = 'r ' .. entry
 end
 return table.concat(lines, '\n')

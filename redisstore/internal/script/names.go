@@ -67,8 +67,7 @@ func AgentsChannel(name lockagent.Name) string { return new(text).own("lockagent
 // AgentChannel is the channel of the messages to an agent.
 func AgentChannel(agent lockagent.AgentID) string { return "lockagent_agent:" + string(agent) }
 
-// IncarnationChannel has a message when a database has a new incarnation. It is not used in a
-// Cluster.
+// IncarnationChannel has a message when a database, or a node of a Cluster, has a new incarnation.
 const IncarnationChannel = "lockagent_incarnation"
 
 // AgentChannelOf is the channel of the messages to an agent about one lock in a Cluster.

@@ -9,14 +9,21 @@
 local call, pcall = redis.call, redis.pcall
 local seen = call('TIME')
 
+--include grace.lua
+
 --include permits.lua
 
+local time = clock_read(ARGV[6], seen)
+local refused = grace_refuses(time)
+if refused then
+  return refused
+end
 local s, err = permits_read(KEYS[1], ARGV, seen)
 if err then
   return redis.error_reply(err)
 end
 local back = permits_reclaim(s)
-local at = clock_shows(clock_read(ARGV[6], seen))
+local at = clock_shows(time)
 local taken = s.free and permits_taken(s) or 0
 for _, who in ipairs(taken > 0 and call('ZRANGE', s.tenures, 0, 999) or {}) do
   ways_tell(string.match(who, '^([^:]*)'), s.kind .. 'broken ' .. who .. ' ' .. at .. ' ' .. ARGV[7] .. ' ' .. s.name)

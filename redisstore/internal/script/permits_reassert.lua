@@ -28,17 +28,17 @@ if err or not s.free and total == 0 then
 end
 local back = permits_reclaim(s)
 local n, own = permits_has(s, who)
-if not own and not grace_claim(time, s.name .. ' ' .. who, last, true) then
+if not own and last == 0 then
   return clock_shows(time) .. '\n1 n'
 end
-local _, claims = grace_keys(time.key)
-local told = tonumber(call('ZSCORE', claims, 'n ' .. s.name) or nil)
+clock_raise(time, last)
+local told = tonumber(call('ZSCORE', time.claims, 'n ' .. s.name) or nil)
 if not s.free or told and told < last and total > 0 then
   if s.free then
     total = total - permits_taken(s)
   end
   call('SET', s.name, total)
-  call('ZADD', claims, string.format('%.0f', last), 'n ' .. s.name)
+  grace_note(time, 'n ' .. s.name, last)
   s.free = total
 end
 if own then

@@ -95,5 +95,5 @@ if not err and s.free and s.free > 0 and (back or n or placed == 1) then
   local others = woke(s.room, flags, permits_wake(s))
   line = line or others
 end
-line = own and line or not own and clock_not_there(time)
+line = own and line or not own and clock_not_there(time, flags)
 return line and at .. '\n1 ' .. line or at

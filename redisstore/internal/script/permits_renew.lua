@@ -19,7 +19,7 @@ local time, who = clock_read(ARGV[6], seen), ARGV[7]
 if err and call('ZSCORE', s.tenures, who) then
   return redis.error_reply(err)
 elseif err then
-  return clock_shows(time) .. (clock_forgot(time) and '\n1 f' or '\n1 n')
+  return clock_shows(time) .. (clock_grants(time) and '\n1 n' or '\n1 f')
 end
 local back = permits_reclaim(s)
 local n, own = permits_has(s, who)
@@ -37,4 +37,4 @@ if time.member then
   call('ZADD', time.key, 'GT', clock_shows(time), time.member)
 end
 local wanted = own and ARGV[9] ~= '' and queue_wanted(s)
-return clock_shows(time) .. (own and (wanted and '\n1 w' or '') or clock_forgot(time) and '\n1 f' or '\n1 n')
+return clock_shows(time) .. (own and (wanted and '\n1 w' or '') or clock_grants(time) and '\n1 n' or '\n1 f')

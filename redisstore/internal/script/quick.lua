@@ -1,6 +1,8 @@
 -- quick.lua is a part of scripts that acquire. If quiet, it grants the locks that are free for sure, and
 -- rest has the others. raised says that the clock has moved on. held_as is as in tenure.lua.
-local raised = quiet and args[1] + 0 < at + 0 and pcall('ZADD', keys[2 * n + 1], 'XX', 'GT', 'CH', at, args[2]) == 1
+local clock, name = keys[2 * n + 1], args[2]
+--include present.lua
+local raised = quiet and present and args[1] + 0 < at + 0 and pcall('ZADD', clock, 'XX', 'GT', 'CH', at, name) == 1
 local rest
 if raised then
   local seen = n > 1 and {} -- a lock may be among the n twice

@@ -1,6 +1,6 @@
 -- reasserted.lua says that an agent has come back, see grace.lua, or takes it off the roll.
 --
--- KEYS[1]  the clock, see acquire.lua
+-- KEYS[1]  the clock, see incarnation.lua
 -- KEYS[2]  the grace period
 -- KEYS[3]  the roll, see incarnation.lua
 -- ARGV[1]  the agent
@@ -16,8 +16,11 @@ local call, pcall = redis.call, redis.pcall
 --include grace.lua
 
 local time = clock_read(KEYS[1], call('TIME'))
-if ARGV[2] == '' and pcall('ZREM', KEYS[3], unpack(ARGV, 3)) == 1 then
-  call('ZADD', KEYS[3], 'INCR', -1, 'version')
+-- After a first write a server that is full takes others.
+local left = pcall('ZREM', KEYS[3], '', unpack(ARGV, 3))
+if left ~= 0 and ARGV[2] == '' then
+  pcall('ZADD', KEYS[3], 'INCR', -1, 'version')
+  pcall('PUBLISH', 'lockagent_incarnation', 'left ' .. ARGV[1])
 end
 local name = string.match(time.member or '', '^(%S+) .*~$')
 if name and (name == ARGV[2] or ARGV[2] == '') then

@@ -6,6 +6,7 @@
 -- ARGV[1]  the channel of a lock with the name of the key
 -- ARGV[2]  the channel of the agent
 -- ARGV[3]  how messages travel, see release.lua
+-- ARGV[4]  another key at the same server, which the script does not declare
 --
 -- Reply: "ok", or the first error of a command, with the name of the command. The key is gone in any case: nothing is
 -- written by a user who may not run DEL. "UNDECLARED <error>" is the error of a server that lets a script touch no
@@ -69,7 +70,7 @@ end
 if ARGV[3] ~= 'single' then
   try('CLUSTER', 'MYID')
 end
-if not failed and try('EXISTS', key .. ':undeclared') then
+if not failed and (try('EXISTS', key .. ':undeclared') or try('EXISTS', ARGV[4])) then
   failed = 'UNDECLARED ' .. failed
 end
 return failed and redis.error_reply(failed) or 'ok'

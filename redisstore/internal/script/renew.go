@@ -50,8 +50,8 @@ func ReadRenewed(reply string, past Past, outcomes []Outcome[lockagent.RenewRepl
 			o.Reply.Contested = true
 		case "n":
 			o.Reply.Held = false
-		case "f":
-			*o = Outcome[lockagent.RenewReply]{Err: ErrForgotten}
+		case "f": // with the time at which the tenure was not there
+			o.Reply.Held, o.Err = false, ErrForgotten
 		default:
 			*o = Outcome[lockagent.RenewReply]{Err: lines.refusal(code)}
 		}

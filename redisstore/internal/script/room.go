@@ -1,6 +1,8 @@
 package script
 
 import (
+	"strings"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
@@ -47,9 +49,11 @@ func inSlot(t *text, key string, with lockagent.Name) string {
 // Past is what a store remembers of one clock: of the clock of the database or, in a Cluster, of
 // a slot. The zero Past remembers nothing.
 type Past struct {
-	// Incarnation is the name of the present incarnation. It is empty in a Cluster, or if it is
-	// not known yet.
+	// Incarnation is the name of the present incarnation, in a Cluster that of the node. It is empty if it is not known
+	// yet, or if there is none: several servers are behind one address.
 	Incarnation string
+	// Home is that of the node in a Cluster.
+	Home Home
 	// Seen is the greatest time in a reply or a message.
 	Seen lockagent.StoreTime
 	// Given is the greatest token with which a tenure began. The clock has reached it, unless the
@@ -77,12 +81,38 @@ const unknown = "?"
 // incarnation is the name of the incarnation that a script is told.
 func (r Room) incarnation(past *Past) string {
 	switch {
-	case r.Cluster():
+	case !r.named(past):
 		return "-"
-	case past.Incarnation == "":
-		return unknown
+	case past.Incarnation != "":
+		return past.Incarnation
+	case past.Home != "":
+		return unknown + "@" + string(past.Home)
 	}
-	return past.Incarnation
+	return unknown
+}
+
+// named reports whether servers have incarnations.
+func (r Room) named(past *Past) bool { return !r.Cluster() || past.Home != "" }
+
+// Home says where a server keeps the name of its incarnation, and the roll. It is empty unless the server is a node of a
+// Cluster. Then it is the tag of a slot of the node.
+type Home string
+
+// HomeIn is the home in a slot.
+func HomeIn(slot uint16) Home { return Home(tags()[slot]) }
+
+// HomeOf is the home of the server that has an incarnation.
+func HomeOf(incarnation string) Home {
+	_, home, _ := strings.Cut(incarnation, "@")
+	return Home(home)
+}
+
+// key is the name of a key there.
+func (h Home) key(t *text, key string) string {
+	if h == "" {
+		return key
+	}
+	return t.of(key, ":{", string(h), "}")
 }
 
 // since is the time in a reply, or the greatest time seen before if that is later: the clock never

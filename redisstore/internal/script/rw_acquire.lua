@@ -14,7 +14,7 @@
 --include rw_quick.lua
 
 --include still.lua
-local moving = args[2] == '-' and moves(keys[1], keys[2 * n + 1])
+local moving = keys[2 * n + 1] ~= 'lockagent_clock' and moves(keys[1], keys[2 * n + 1])
 if moving then
   return moving
 end

@@ -11,14 +11,17 @@ if moving then
   return moving
 end
 
---include clock.lua
+--include grace.lua
 
 --include rw.lua
 
 --include ways.lua
 
 local lock, time = rw_lock(KEYS[1], own_suffix(KEYS[1]), room), clock_read(ARGV[2], call('TIME'))
-local at = clock_shows(time)
+local at, refused = clock_shows(time), grace_refuses(time)
+if refused then
+  return refused
+end
 local err, mode, list = rw_look(lock, time)
 if err then
   return redis.error_reply(err)

@@ -48,7 +48,8 @@ clock_raise(time, args[2] + 0)
 -- Ends a tenure of a lock. Returns what there is to say about the lock, or nil. If nobody has the lock now, it also
 -- returns what wakes the waiters.
 --   waits  whether a writer has just lost its place
-local function rw_end(lock, now, who, waits)
+--   flags  see release.lua
+local function rw_end(lock, now, who, waits, flags)
   local seen_as = pcall('HMGET', lock.name, 'mode', who .. ':write')
   if seen_as[1] == 'write' and seen_as[2] then
     call('DEL', lock.name)
@@ -61,7 +62,7 @@ local function rw_end(lock, now, who, waits)
     if waits and mode == 'read' then
       ways_publish(lock.room, lock.channel, '1') -- the tenure may have kept readers out
     end
-    return clock_not_there(now)
+    return clock_not_there(now, flags)
   elseif call('HLEN', lock.name) == 1 then
     call('DEL', lock.name) -- what is left is the mode
     return nil, '0'
@@ -84,7 +85,7 @@ for i = 1, n do
     note(lock.suffix, time.now, who, time.now)
   end
   locks[i] = lock
-  said[i], freed[i] = rw_end(lock, time, who, waited[i] == 1)
+  said[i], freed[i] = rw_end(lock, time, who, waited[i] == 1, args[3 * i + 2])
   free = free or freed[i]
 end
 if not free then

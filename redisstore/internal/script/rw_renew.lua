@@ -77,7 +77,7 @@ local reply = answer(at, n, nil, function(i)
     return 'e ' .. counts.err
   elseif not counts[1] and not counts[2] or counts[1] and rw_expired(lock, time, who) then
     rw_drop(lock, who) -- what is no lock any more is not held
-    return clock_forgot(time) and 'f' or 'n'
+    return clock_grants(time) and 'n' or 'f'
   end
   local apart = (counts[1] or reads) and rw_apart(lock, who)
   if counts[1] and apart then

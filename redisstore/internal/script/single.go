@@ -71,15 +71,23 @@ func ReadIdentity(reply string) (identity string, at lockagent.StoreTime, err er
 
 // Rehearse writes the call that runs every command of the other scripts, see rehearse.lua. It also names the keys that
 // are no lock's, as far as they can travel together. So the server refuses it if the user may not use them. name must
-// not be the name of a lock in use. In a Cluster it chooses the slot in which the script runs.
-func (r Room) Rehearse(c *Call, name lockagent.Name) {
+// not be the name of a lock in use. In a Cluster it chooses the slot in which the script runs, and home is that of the
+// node.
+func (r Room) Rehearse(c *Call, name lockagent.Name, home Home) {
 	c.begin(rehearseScript)
 	c.Keys = append(
 		c.Keys, c.text.own("lockagent_rehearsal", name), r.shared(&c.text, "lockagent_clock", name),
 		r.shared(&c.text, "lockagent_ahead", name),
 	)
-	if r == Single {
-		c.Keys = append(c.Keys, sinceKey, graceKey, rollKey, claimsKey, IdentityKey)
+	for _, key := range []string{sinceKey, graceKey, rollKey, claimsKey} {
+		c.Keys = append(c.Keys, r.shared(&c.text, key, name))
 	}
-	c.Args = append(c.Args, c.text.channel(name), AgentChannel("rehearsal"), r.String())
+	if r == Single {
+		c.Keys = append(c.Keys, IdentityKey)
+	}
+	other := c.Keys[0]
+	if home != "" {
+		other = home.key(&c.text, "lockagent_clock")
+	}
+	c.Args = append(c.Args, c.text.channel(name), AgentChannel("rehearsal"), r.String(), other)
 }

@@ -154,7 +154,7 @@ func TestTheRehearsalIsComplete(t *testing.T) {
 		t.Errorf("%d commands found", n)
 	}
 	s := start(t)
-	s.room.Rehearse(&s.call, "anything")
+	s.room.Rehearse(&s.call, "anything", "")
 	if got := s.must(&s.call); got != "ok" {
 		t.Errorf("%q", got)
 	}
@@ -164,7 +164,7 @@ func TestTheRehearsalIsComplete(t *testing.T) {
 // A user who may not run a command learns which one, and no key is left.
 func TestTheRehearsalNamesTheCommand(t *testing.T) {
 	s := start(t)
-	s.room.Rehearse(&s.call, "anything")
+	s.room.Rehearse(&s.call, "anything", "")
 	for _, command := range []string{
 		"del", "set", "incr", "hset", "hincrby", "zadd", "linsert", "lrem", "publish", "time",
 	} {
@@ -188,7 +188,7 @@ func TestTheRehearsalNamesTheCommand(t *testing.T) {
 // There are services that let a script touch no key but those that it is told of.
 func TestTheRehearsalTouchesAKeyThatItDoesNotDeclare(t *testing.T) {
 	s := start(t)
-	s.room.Rehearse(&s.call, "anything")
+	s.room.Rehearse(&s.call, "anything", "")
 	service := *s.call.Script
 	service.Source = `local server = redis
 local redis = setmetatable({pcall = function(command, ...)

@@ -15,7 +15,7 @@ local quiet = (n == 1 and call('EXISTS', keys[1], keys[2]) or call('EXISTS', unp
 --include quick.lua
 
 --include still.lua
-local moving = not raised and args[2] == '-' and moves(keys[1], keys[2 * n + 1])
+local moving = not raised and keys[2 * n + 1] ~= 'lockagent_clock' and moves(keys[1], keys[2 * n + 1])
 if moving then
   return moving
 end

@@ -47,5 +47,5 @@ return answer(clock_shows(time), n, rest, function(i)
   if per == 3 and string.find(args[a + 3], 'u', 1, true) then
     note(string.sub(keys[n + i], 16), time.now, args[a + 1], time.now)
   end
-  return removed[i] ~= 1 and not_held(time, keys[i], args[a + 1], removed[i]) or nil
+  return removed[i] ~= 1 and not_held(time, keys[i], args[a + 1], removed[i], per == 3 and args[a + 3] or '') or nil
 end)

@@ -86,8 +86,8 @@ func (s *Servers) Refresh(ctx context.Context) error {
 	return err
 }
 
-// refreshFrom asks one node that is known to have news. Other nodes may not have the news yet.
-func (s *Servers) refreshFrom(ctx context.Context, n *Node) error {
+// RefreshFrom asks one node of a Cluster, which may have news that others do not have yet.
+func (s *Servers) RefreshFrom(ctx context.Context, n *Node) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
 	ranges, err := n.slotRanges(ctx)
@@ -233,7 +233,7 @@ func (s *Servers) divide(ranges []slotRange) {
 		}
 	}
 	same := s.table.Load().slots == next.slots
-	s.table.Store(next)
+	s.table.Store(next.completed())
 	s.mu.Unlock()
 	if same {
 		return
@@ -276,6 +276,10 @@ func (s *Servers) learn(from *Node, text string) (to *Node, moved bool) {
 	if old := s.table.Load(); old.slots[slot] != to {
 		next := *old
 		next.slots[slot] = to
+		next.completed()
+		if _, known := old.last[to]; !known {
+			delete(next.last, to) // nobody knows which other slots it serves
+		}
 		s.table.Store(&next)
 	}
 	return to, true

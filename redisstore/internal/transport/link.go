@@ -393,7 +393,7 @@ func (l *link) relocate(ctx context.Context, node *Node) {
 	case moved == nothing:
 		return
 	case moved == given && node != nil:
-		_ = l.s.servers.refreshFrom(ctx, node)
+		_ = l.s.servers.RefreshFrom(ctx, node)
 	case moved != learned:
 		_ = l.s.servers.Refresh(ctx)
 	}

@@ -61,9 +61,9 @@ type Config struct {
 	Replicas       int
 	ReplicaTimeout time.Duration // well below Silence
 
-	// Meet, if not nil, is told of each connection that is to carry calls, before the first of them. It asks the server
-	// by run, and waits for the reply. No call is made on the connection if Meet returns an error.
-	Meet func(run func(script *Script, keys, args []string) Reply) error
+	// Meet, if not nil, is told of each connection that is to carry calls to a node, before the first of them. It asks
+	// the node by run, and waits for the reply. No call is made on the connection if Meet returns an error.
+	Meet func(n *Node, run func(script *Script, keys, args []string) Reply) error
 
 	// Changed is called when a connection was made or lost, and when another server serves
 	// some slot. It must not block.
@@ -109,6 +109,18 @@ type Greeting struct {
 type table struct {
 	only  *Node // serves all slots, if it is not nil
 	slots [hashslot.Count]*Node
+	last  map[*Node]uint16 // the last slot that each node serves
+}
+
+// completed returns the table of the slots.
+func (t *table) completed() *table {
+	t.last = make(map[*Node]uint16)
+	for slot, n := range t.slots {
+		if n != nil {
+			t.last[n] = uint16(slot)
+		}
+	}
+	return t
 }
 
 func (t *table) node(slot uint16) *Node {
@@ -252,6 +264,21 @@ func (s *Servers) Masters() []*Node {
 		last = n
 	}
 	return masters
+}
+
+// LastSlot is the last slot that a node serves. It reports false if the node serves none.
+func (s *Servers) LastSlot(n *Node) (slot uint16, serves bool) {
+	slot, serves = s.table.Load().last[n]
+	return slot, serves
+}
+
+// Home is the last slot of the node that serves a slot, or the slot itself if no node is known to do so.
+func (s *Servers) Home(slot uint16) uint16 {
+	t := s.table.Load()
+	if last, serves := t.last[t.slots[slot]]; serves {
+		return last
+	}
+	return slot
 }
 
 // Master is the node that serves a slot. It is nil if none is known.

@@ -54,7 +54,7 @@ func (n *Node) meet(ctx context.Context, c *conn, user, password string) error {
 	if err := n.greets(w, user, password); err != nil {
 		return err
 	}
-	err := n.config.Meet(func(script *Script, keys, args []string) Reply {
+	err := n.config.Meet(n, func(script *Script, keys, args []string) Reply {
 		command := append([]string{"EVAL", script.Source, strconv.Itoa(len(keys))}, keys...)
 		if _, err := w.Write(appendCommand(nil, append(command, args...)...)); err != nil {
 			return Reply{err: err}

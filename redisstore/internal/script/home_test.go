@@ -1,0 +1,128 @@
+package script
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
+)
+
+// A node of a Cluster has one incarnation, and the locks of all its slots mind it.
+func TestTheIncarnationOfANode(t *testing.T) {
+	redistest.NeedsSharded(t)
+	t.Parallel()
+	s := node(t, redistest.StartCluster(t, 1).Nodes[0])
+	s.past.Home = HomeIn(hashslot.Count - 1)
+	home := "lockagent_clock:{" + string(s.past.Home) + "}"
+	forgotten := func(when string) {
+		t.Helper()
+		s.room.Acquire(&s.call, []lockagent.AcquireRequest{wish("free", agentC, 1)}, s.past)
+		if _, err := s.send(&s.call); err == nil || !errors.Is(Refused(err.Error()), ErrForgotten) {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	forgotten("before anybody has looked")
+	first := s.look(Look{Grace: true})
+	if !strings.HasSuffix(first.Name, "@"+string(s.past.Home)) || first.Left >= 0 {
+		t.Fatalf("the incarnation is %+v", first)
+	}
+	held := s.grant(wish("orders", agentA, 1))
+	if held.Incarnation != first.Name {
+		t.Errorf("granted in %q", held.Incarnation)
+	}
+	s.waits(agentB, "orders")
+	s.acquire(queueing("orders", agentB, 1))
+
+	// Another run has the data.
+	clock := s.Do("ZSCORE", home, first.Name).(string)
+	other := strings.Replace(first.Name, ".", ".feed", 1)
+	s.Do("DEL", home)
+	s.Do("ZADD", home, clock, other)
+	if r := s.release(end(wish("orders", agentA, 1))); r.Passed || !r.Released {
+		t.Errorf("the release before anybody has looked: %+v", r)
+	}
+	seen := s.look(Look{Grace: true, Known: first.Name, Roll: []Member{annaOnTheRoll}})
+	if seen.Left <= 20*time.Second || seen.Name == first.Name {
+		t.Fatalf("looked: %+v", seen)
+	}
+	// A call may have been written before its agent heard. The clocks of all slots but one have the name of before.
+	s.past = Past{Home: s.past.Home, Incarnation: first.Name}
+	for _, kind := range slices.Concat(alike, readWrite, []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}) {
+		free := "{orders}" + lockagent.Name(kind)
+		if kind == lockagent.Semaphore || kind == lockagent.Permits {
+			s.Do("SET", string(free), "1")
+		}
+		if left := s.refusedAs(kind, wish(free, agentC, 1)); left <= 20*time.Second {
+			t.Errorf("%s: an acquire is told %v", kind, left)
+		}
+	}
+	s.past.In(seen.Name)
+	renewal := lockagent.RenewRequest{Name: "orders", Tenure: tenure(agentA, 1), Lease: 30 * time.Second}
+	if o := s.renewAll(renewal)[0]; !errors.Is(o.Err, ErrForgotten) {
+		t.Errorf("a renewal: %+v", o)
+	}
+	if !s.reassert(wish("orders", agentA, 1), held.Token) || s.reassert(wish("orders", agentB, 1), held.Token-1) {
+		t.Error("the greater token does not decide")
+	}
+	s.Do("ZADD", "lockagent_grace:{"+string(s.past.Home)+"}", "1", "-") // the time passes that it lasts in any case
+	Reasserted(&s.call, s.past.Home, agentA, seen.Name)
+	if left := s.must(&s.call); left != "0" {
+		t.Errorf("%s are left", left)
+	}
+	if r := s.acquire(wish("orders", agentC, 1)); r.Granted || r.Holder != tenure(agentA, 1).String() {
+		t.Errorf("after the period: %+v", r)
+	}
+	if r := s.grant(wish("free", agentC, 2)); r.Incarnation != seen.Name || r.Token <= held.Token {
+		t.Errorf("granted %+v", r)
+	}
+
+	// The agent takes another slot for the home: its table is old.
+	s.past.Home = HomeIn(hashslot.Of("free"))
+	s.past.Incarnation = ""
+	forgotten("with another home")
+}
+
+// If another slot becomes the home of a node, the node has forgotten nothing, as far as an agent knows it.
+func TestAHomeThatMoves(t *testing.T) {
+	redistest.NeedsSharded(t)
+	t.Parallel()
+	s := node(t, redistest.StartCluster(t, 1).Nodes[0])
+	former, home := HomeIn(hashslot.Count-2), HomeIn(hashslot.Count-1)
+	clock := "lockagent_clock:{" + string(former) + "}"
+	for name, c := range map[string]struct {
+		moves func(known string) string // returns what the agent knows
+		grace bool
+	}{
+		"an agent knows the node": {moves: func(known string) string { return known }},
+		"a lock of that slot was granted": {moves: func(known string) string {
+			s.Do("ZADD", "lockagent_clock:{"+string(home)+"}", "1700", known)
+			return ""
+		}},
+		"nobody knows the node":   {moves: func(string) string { return "" }, grace: true},
+		"the node was emptied":    {moves: func(known string) string { s.Do("FLUSHALL"); return known }, grace: true},
+		"the node is another run": {moves: func(string) string { return "1700.feed.1700@" + string(former) }, grace: true},
+		"the node has a grace period": {moves: func(known string) string {
+			s.Do("DEL", clock)
+			s.Do("ZADD", clock, "1700", known+" ~")
+			return known
+		}, grace: true},
+	} {
+		s.Do("FLUSHALL")
+		s.past.Home = former
+		known := s.look(Look{Grace: true}).Name
+		s.past.Home = home
+		seen := s.look(Look{Grace: true, First: time.Minute, Known: c.moves(known)})
+		if seen.Left >= 0 != c.grace {
+			t.Errorf("%s: %v are left", name, seen.Left)
+		}
+		of, _, _ := strings.Cut(known, "@")
+		if as, _, _ := strings.Cut(seen.Name, "@"); (as == of) == c.grace {
+			t.Errorf("%s: %q is %q by now", name, known, seen.Name)
+		}
+	}
+}
