@@ -48,7 +48,18 @@ func contractRules(t *testing.T) string {
 // but the documented ones, here and below.
 func TestContract(t *testing.T) {
 	t.Parallel()
-	const atOnce = 8
+	contract(t, redisstore.Config{GraceFirst: redisstore.NoGraceFirst}, 8)
+}
+
+// A store without grace periods goes on at once after a reset. So these are the cases with one.
+func TestContractWithoutGracePeriods(t *testing.T) {
+	t.Parallel()
+	contract(t, redisstore.Config{}, 4, "Reset/", "readwrite/Reset/", "fenced/Reset/", "fair/Reset/", "spin/Reset/",
+		"Token/", "Identity/", "Memory/", "latch/")
+}
+
+// contract runs cases on so many servers. openConfig tells which stores have grace periods.
+func contract(t *testing.T, config redisstore.Config, atOnce int, only ...string) {
 	user := redistest.WithUser("app", secret, contractRules(t))
 	idle := make(chan servers, atOnce)
 	var server *redistest.Server
@@ -64,8 +75,10 @@ func TestContract(t *testing.T) {
 		t.Parallel()
 		s := <-idle
 		t.Cleanup(func() { idle <- s })
-		return harness(t, redisstore.Config{TLS: s.tls}, s)
-	})
+		config := config
+		config.TLS = s.tls
+		return harness(t, config, s)
+	}, only...)
 }
 
 // asUser is a URL for the user of the contract.
@@ -230,6 +243,7 @@ func harness(t *testing.T, config redisstore.Config, s servers) *storetest.Harne
 		PlantOutsider: s.outsider,
 		PlantWaiter:   s.waiter,
 		Reset:         s.empty,
+		GracePeriods:  config.GraceFirst != 0,
 
 		NoIncarnation: s.cluster != nil,
 		PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) {

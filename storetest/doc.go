@@ -41,9 +41,11 @@
 //	Operator      Break Inspect
 //	Counters      Latch Permits Semaphore PermitIDs
 //	History       Identity Time Memory
+//	Grace         Grace GraceReadWrite GracePermits
 //
 // Most functions of a [Harness] may be nil, if the store cannot do what they are for. NoIncarnation says that the store
-// cannot tell its incarnation. The suite skips the cases that need what is missing.
+// cannot tell its incarnation. The suite skips the cases that need what is missing. A store whose grace periods can be
+// switched off is tested twice, with and without them: see GracePeriods.
 //
 // [Compare] runs random histories against two stores that must agree. The
 // blocking calls [Acquire], [Renew], [Release], [Break], [Inspect], [Subscribe] and [Listen] are for any test that

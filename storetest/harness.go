@@ -60,6 +60,11 @@ type Harness struct {
 	// data cannot disappear.
 	Reset func(t testing.TB)
 
+	// GracePeriods says that each incarnation of the store begins with a grace period, but for the one in which the
+	// case begins. Then the suite skips the cases in which a store that was reset goes on at once. Otherwise it skips
+	// those of the chapters of Grace.
+	GracePeriods bool
+
 	// StepClock sets the clock of the store forward, or back if d is negative. Nil if that
 	// cannot be.
 	StepClock func(t testing.TB, d time.Duration)
@@ -240,6 +245,10 @@ var contract = []struct {
 	{"Identity", withHistory, plain, identityClauses},
 	{"Time", withHistory, plain, timeClauses},
 	{"Memory", withHistory, exclusive, memoryClauses},
+
+	{"Grace", withGrace, exclusive, graceClauses},
+	{"GraceReadWrite", withGrace, readWrite, graceReadWriteClauses},
+	{"GracePermits", withGrace, semaphores, gracePermitClauses},
 }
 
 // clause is one sentence of the contract and its proof.

@@ -18,6 +18,7 @@ var (
 	withOperator = layerOf[lockagent.Operator]("Operator")
 	withCounters = layerOf[lockagent.Counters]("Counters")
 	withHistory  = layerOf[lockagent.History]("History")
+	withGrace    = layerOf[lockagent.Grace]("Grace")
 	withQueue    = &layer{"Queue", func(s lockagent.Store) bool {
 		queue, ok := lockagent.Layer[lockagent.Queue](s)
 		return ok && queue.Queues()

@@ -13,6 +13,7 @@ import (
 // that need them. It changes nothing by itself.
 type ledger struct {
 	noQueue       bool                                // what the harness says
+	keeper        *keeper                             // nil if there are no grace periods
 	plantOutsider func(lockagent.Name, func()) func() // what it does
 	exhausted     atomic.Bool                         // for defects
 	token         atomic.Uint64
@@ -83,6 +84,9 @@ func (l *ledger) join(s *spoilt) {
 			cancel()
 			l.dies(agent)
 		}
+	}
+	if l.keeper != nil {
+		l.keeper.join(s)
 	}
 	s.close = func() error {
 		l.dies(agents...)

@@ -26,6 +26,9 @@ type spoilt struct {
 	time           func() (lockagent.StoreTime, error)
 	identity       func() string
 	remembersSince func() time.Time
+	reasserted     func(incarnation string) // see keeper; nil without grace periods, as the next two
+	left           func()
+	onGrace        func(func(lockagent.GracePeriod)) func()
 	close          func() error
 
 	answers      atomic.Int32 // how many times done is called
@@ -45,6 +48,7 @@ var (
 	_ lockagent.Operator = (*spoilt)(nil)
 	_ lockagent.Counters = (*spoilt)(nil)
 	_ lockagent.History  = (*spoilt)(nil)
+	_ lockagent.Grace    = (*spoilt)(nil)
 )
 
 // newSpoilt returns a store that is not spoilt yet.
@@ -169,7 +173,11 @@ func (s *spoilt) Identity() string                       { return s.identity() }
 func (s *spoilt) RemembersSince() time.Time              { return s.remembersSince() }
 func (s *spoilt) Queues() bool                           { return !s.ledger.noQueue }
 func (s *spoilt) Rests() bool                            { return !s.ledger.noQueue }
+func (s *spoilt) Reasserted(incarnation string)          { s.reasserted(incarnation) }
+func (s *spoilt) Left()                                  { s.left() }
 func (s *spoilt) Close() error                           { return s.close() }
+
+func (s *spoilt) OnGrace(f func(lockagent.GracePeriod)) func() { return s.onGrace(f) }
 
 func refusingTheHolder(s *spoilt) {
 	acquire := s.acquire

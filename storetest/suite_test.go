@@ -123,6 +123,9 @@ func TestEveryDefectIsFound(t *testing.T) {
 	for _, d := range allDefects() {
 		stores[d.name] = d.harness
 	}
+	for _, d := range graceDefects {
+		stores[d.name] = d.graced
+	}
 	if os.Getenv(defectsWanted) != "" {
 		for _, f := range findings() {
 			t.Run(f.defect+"/"+f.clause, func(t *testing.T) {
@@ -196,6 +199,11 @@ func TestSoundStorePasses(t *testing.T) {
 	RunInBubble(t, soundKinds, defect{spoil: func(*spoilt) {}}.harness)
 }
 
+// A store may have grace periods.
+func TestStoreWithGracePeriodsPasses(t *testing.T) {
+	RunInBubble(t, soundKinds, defect{spoil: func(*spoilt) {}}.graced)
+}
+
 // A store may repeat messages, and say at any time that messages were missed.
 func TestStoreThatRepeatsMessagesPasses(t *testing.T) {
 	RunInBubble(t, soundKinds, defect{spoil: func(s *spoilt) {
@@ -245,13 +253,20 @@ func TestStoreWithoutLayersPasses(t *testing.T) {
 
 func allDefects() []defect {
 	return slices.Concat(defects, queueDefects, wantedDefects, restDefects, factDefects, kindDefects, fairDefects, fencedDefects,
-		spinDefects, latchDefects, permitDefects, readWriteDefects, twinDefects)
+		spinDefects, latchDefects, permitDefects, readWriteDefects, twinDefects, graceDefects)
 }
 
 // harness is the harness of a store in memory that has the defect.
-func (d defect) harness(*testing.T) *Harness {
-	store := memstore.New()
-	l := newLedger()
+func (d defect) harness(*testing.T) *Harness { return d.of(memstore.New(), newLedger()) }
+
+// graced is harness for a store with grace periods.
+func (d defect) graced(*testing.T) *Harness {
+	store, l := memstore.New(), newLedger()
+	l.keeper = newKeeper(store.Share())
+	return d.of(store, l)
+}
+
+func (d defect) of(store *memstore.Store, l *ledger) *Harness {
 	l.plantOutsider = store.PlantOutsider
 	spoil := func(sound *memstore.Store) lockagent.Store {
 		s := newSpoilt(sound, l)
@@ -279,7 +294,8 @@ func (d defect) harness(*testing.T) *Harness {
 		PlantOutsider: func(t testing.TB, name lockagent.Name, wake func()) {
 			t.Cleanup(l.plantOutsider(name, wake))
 		},
-		Reset:     func(testing.TB) { store.Reset() },
-		StepClock: func(_ testing.TB, d time.Duration) { store.StepClock(d) },
+		Reset:        func(testing.TB) { store.Reset() },
+		GracePeriods: l.keeper != nil,
+		StepClock:    func(_ testing.TB, d time.Duration) { store.StepClock(d) },
 	}
 }
