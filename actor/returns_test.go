@@ -177,6 +177,43 @@ func TestABusyActorComesBack(t *testing.T) {
 	})
 }
 
+// The store may be reset once more while the agent still tells its locks of the reset before. Then all locks have to
+// come back to the later incarnation, also those that were told first.
+func TestAnAgentComesBackToTheLatestIncarnation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &graceful{tap: newTap(memstore.New())}
+		a := start(t, Config{Store: s})
+		held := map[lockagent.Name]bool{}
+		for _, name := range []lockagent.Name{"first", "second", "third"} {
+			granted(t, a.Acquire(background, name, who("ann")))
+			held[name] = true
+		}
+		var late []*op
+		again := false
+		s.on("renew", func(o *op) {
+			if !again { // the agent is in the middle of telling
+				again = true
+				s.reset(lockagent.Reset{From: "2.a.2", To: "3.a.3", Reason: "emptied"})
+				delete(held, o.name)
+			}
+			if held[o.name] {
+				o.run()
+			} else {
+				late = append(late, o)
+			}
+		})
+		s.reset(lockagent.Reset{From: "1.a.1", To: "2.a.2", Reason: "emptied"})
+		s.has(t, "while a lock is in doubt")
+		for len(late) > 0 {
+			o := late[0]
+			late = late[1:]
+			o.run()
+			synctest.Wait()
+		}
+		s.has(t, "after all renewals", "2.a.2", "3.a.3")
+	})
+}
+
 // An agent whose tenures stay in the store does not leave the roll.
 func TestAnAgentThatDoesNotLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
