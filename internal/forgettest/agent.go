@@ -186,7 +186,7 @@ func (a *agent) work(ctx context.Context, l load) {
 		g, err := a.locks.Acquire(ctx, l.kind, l.lock+a.task.Run, h.Weight)
 		if err == nil {
 			h.Granted, h.Token = now(), g.Token()
-			h.Ended, h.Lost = hold(ctx, g, l.hold[0]+rand.N(l.hold[1]-l.hold[0]))
+			h.Ended, h.Lost = hold(ctx, g, h.Granted, l.hold[0]+rand.N(l.hold[1]-l.hold[0]))
 		}
 		a.mu.Lock()
 		if err == nil || ctx.Err() != nil {
@@ -203,19 +203,24 @@ func (a *agent) work(ctx context.Context, l load) {
 
 // hold keeps a lock for a time, or until it is lost. It returns when the holder no longer trusted its hold, and why the
 // hold was lost. A process that did not run learns too late that its deadline has passed. So hold looks again and again
-// when that will be.
-func hold(ctx context.Context, g Grant, d time.Duration) (ended Instant, lost string) {
+// when that will be. If the process did not run before the first look, nobody trusted the hold.
+func hold(ctx context.Context, g Grant, granted Instant, d time.Duration) (ended Instant, lost string) {
 	over := time.After(d)
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	deadline := now() + g.Remaining()
-	for holding := true; holding; {
+	ticks := time.NewTicker(20 * time.Millisecond)
+	defer ticks.Stop()
+	deadline := granted
+	look := func() (trusted bool) {
+		before := now() // if the process does not run from here on, the deadline is too early, and not too late
+		left := g.Remaining()
+		if left > 0 {
+			deadline = before + left
+		}
+		return left > 0
+	}
+	for holding := look(); holding; {
 		select {
-		case <-look.C:
-			left := g.Remaining()
-			if holding = left > 0; holding {
-				deadline = now() + left
-			}
+		case <-ticks.C:
+			holding = look()
 		case <-g.Done():
 			holding = false
 		case <-over:

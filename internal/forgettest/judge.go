@@ -112,10 +112,11 @@ func judge(h *history) Figures {
 // moment is what an agent may need to find the new server.
 const moment = time.Second
 
-// cutOff is whether a hold was lost because no server could be reached, or because its agent did not run.
+// cutOff is whether a hold was lost because no server could be reached, or because its agent did not run. Such an agent
+// may learn late that it was granted a lock.
 func (h *history) cutOff(hold *Hold) bool {
 	for _, f := range h.freezes {
-		if hold.Agent == f.Agent && hold.Granted < f.To && hold.Ended > f.From {
+		if hold.Agent == f.Agent && hold.Asked < f.To && hold.Ended > f.From {
 			return true
 		}
 	}

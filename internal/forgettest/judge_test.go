@@ -97,7 +97,8 @@ func TestTokensThatFallAreFound(t *testing.T) {
 
 func TestLossesAreCounted(t *testing.T) {
 	other := lost(held(4, 30, 60), lockagent.LostDenied)
-	other.Agent = 1
+	late := asked(50, lost(held(6, 57, 57), lockagent.LostDenied)) // the agent learned late of its grant
+	other.Agent, late.Agent = 1, 1
 	f := judge(&history{
 		holds: []Hold{
 			held(1, 10, 20),
@@ -105,13 +106,13 @@ func TestLossesAreCounted(t *testing.T) {
 			lost(held(2, 30, 60), lockagent.LostDenied),
 			lost(held(3, 30, 60), lockagent.LostDeadline), // no server answered
 			lost(held(5, 70, 80+moment), lockagent.LostDeadline),
-			other, // its agent did not run
+			other, late, // their agent did not run
 		},
 		outages: []Outage{{Began: 40, Answered: 50}},
 		freezes: []Freeze{{Agent: 1, From: 35, To: 55}},
 	})
-	if f.LostHolds() != 3 || f.Lost["denied"] != 1 || f.Lost["deadline"] != 2 || f.CutOff != 2 {
-		t.Errorf("%v lost, and %d cut off; want one denied, two by their deadlines, and two cut off", f.Lost, f.CutOff)
+	if f.LostHolds() != 3 || f.Lost["denied"] != 1 || f.Lost["deadline"] != 2 || f.CutOff != 3 {
+		t.Errorf("%v lost, and %d cut off; want one denied, two by their deadlines, and three cut off", f.Lost, f.CutOff)
 	}
 }
 
