@@ -118,9 +118,11 @@ func TestAsyncAPI(t *testing.T) {
 	same(t, "batch: content type", batch.ContentType, BatchContentType)
 	same(t, "batch: headers", batch.Headers.Ref, "#/components/schemas/batchHeaders")
 	same(t, "batch: schema", batch.Payload.Schema.Ref, "./"+schemaFile+"#/$defs/batch")
-	same(t, "batch: tables", strings.Contains(batch.Summary, wire.TableType), true) // which are no messages of their own
+	// Tables are no messages of their own.
+	same(t, "batch: tables", strings.Contains(batch.Summary, wire.TableType), true)
 	slices.Sort(names)
-	same(t, "classes", slices.Sorted(slices.Values(channel.Parameters["class"].Examples)), slices.Sorted(maps.Keys(classes)))
+	same(t, "classes", slices.Sorted(slices.Values(channel.Parameters["class"].Examples)),
+		slices.Sorted(maps.Keys(classes)))
 	same(t, "that there are no more classes", channel.Parameters["class"].Enum, []string(nil))
 	same(t, "messages", slices.Sorted(maps.Keys(doc.Components.Messages)), names)
 	same(t, "messages of the channel", slices.Sorted(maps.Keys(channel.Messages)), names)
@@ -129,10 +131,13 @@ func TestAsyncAPI(t *testing.T) {
 	}
 
 	schemas := doc.Components.Schemas
-	same(t, "headers", slices.Sorted(maps.Keys(schemas["headers"].Properties)), []string{"Content-Type", OriginHeader, "Nats-Msg-Id", "traceparent"})
+	same(t, "headers", slices.Sorted(maps.Keys(schemas["headers"].Properties)),
+		[]string{"Content-Type", OriginHeader, "Nats-Msg-Id", "traceparent"})
 	same(t, "content type header", schemas["headers"].Properties["Content-Type"].Const, ContentType)
-	same(t, "headers of a batch", slices.Sorted(maps.Keys(schemas["batchHeaders"].Properties)), []string{"Content-Type", OriginHeader, "Nats-Msg-Id"})
-	same(t, "content type header of a batch", schemas["batchHeaders"].Properties["Content-Type"].Const, BatchContentType)
+	same(t, "headers of a batch", slices.Sorted(maps.Keys(schemas["batchHeaders"].Properties)),
+		[]string{"Content-Type", OriginHeader, "Nats-Msg-Id"})
+	same(t, "content type header of a batch", schemas["batchHeaders"].Properties["Content-Type"].Const,
+		BatchContentType)
 }
 
 // recommendedStream is the stream that docs/nats.md recommends, without its bounds.
@@ -185,7 +190,8 @@ func TestAsyncAPIIsValid(t *testing.T) {
 	if err := valid(t, compiled, text); err != nil {
 		t.Error(err)
 	}
-	if err := valid(t, compiled, bytes.Replace(text, []byte(`"action": "send"`), []byte(`"action": "sing"`), 1)); err == nil {
+	if err := valid(t, compiled,
+		bytes.Replace(text, []byte(`"action": "send"`), []byte(`"action": "sing"`), 1)); err == nil {
 		t.Error("an operation that AsyncAPI does not have is valid")
 	}
 }
@@ -224,7 +230,8 @@ func TestSchemaIsComplete(t *testing.T) {
 
 	known := doc.Defs["data"].Properties
 	same(t, "greatest token", known["token"].Maximum, uint64(lockagent.MaxToken))
-	same(t, "hows", known["how"].Examples, []string{lockagent.ByStore.String(), lockagent.ByHandOff.String(), lockagent.ByRest.String()})
+	same(t, "hows", known["how"].Examples,
+		[]string{lockagent.ByStore.String(), lockagent.ByHandOff.String(), lockagent.ByRest.String()})
 	same(t, "kinds of locks", known["kind"].Examples, []string{string(lockagent.PlainLock)})
 	same(t, "modes", known["mode"].Examples, []string{string(lockagent.Exclusive), string(lockagent.Shared)})
 	var reasons []string
@@ -235,7 +242,8 @@ func TestSchemaIsComplete(t *testing.T) {
 	same(t, "types", doc.Properties["type"].Examples, append(slices.Clone(wire.TypeOf[1:]), wire.TableType))
 
 	table := doc.Defs["holdsData"].Properties
-	same(t, "fields of a table", properties(doc.Defs["holdsData"]), map[string]string{"columns": "array", "rows": "array"})
+	same(t, "fields of a table", properties(doc.Defs["holdsData"]),
+		map[string]string{"columns": "array", "rows": "array"})
 	same(t, "columns", table["columns"].Items.Examples, wire.TableColumns[:])
 }
 

@@ -19,15 +19,18 @@ import (
 func TestEncoding(t *testing.T) {
 	r := Record{
 		Event: lockagent.Event{
-			Kind: lockagent.EventGranted, Agent: "host-42", Time: time.Date(2026, 11, 21, 2, 3, 4, 5678, time.FixedZone("", 3600)),
-			Lock: "orders/42", LockKind: lockagent.PlainLock, Mode: lockagent.Shared, Owner: "w", Token: 7, How: lockagent.ByStore, Waited: 1500 * time.Nanosecond, StoreTime: 99, Count: 1,
+			Kind: lockagent.EventGranted, Agent: "host-42",
+			Time: time.Date(2026, 11, 21, 2, 3, 4, 5678, time.FixedZone("", 3600)),
+			Lock: "orders/42", LockKind: lockagent.PlainLock, Mode: lockagent.Shared, Owner: "w", Token: 7,
+			How: lockagent.ByStore, Waited: 1500 * time.Nanosecond, StoreTime: 99, Count: 1,
 		},
 		Epoch: 2,
 		Seq:   5,
 	}
 	const want = `{"specversion":"1.0","id":"2:5","source":"/lockagent/agent/host-42",` +
 		`"type":"io.lockagent.lock.granted.v1","subject":"orders/42","time":"2026-11-21T01:03:04.000005Z",` +
-		`"data":{"lock":"orders/42","kind":"plain","mode":"shared","owner":"w","token":7,"how":"store","count":1,"waited_us":1,"store_time_us":99}}`
+		`"data":{"lock":"orders/42","kind":"plain","mode":"shared","owner":"w","token":7,"how":"store","count":1,` +
+		`"waited_us":1,"store_time_us":99}}`
 	if got := string(Append(nil, r)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -63,7 +66,8 @@ func TestFullRecordIsFull(t *testing.T) {
 		if v.IsZero() {
 			t.Errorf("%s is not set", name)
 		}
-		if v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[time.Time]() && v.Type() != reflect.TypeFor[lockagent.Who]() {
+		if v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[time.Time]() &&
+			v.Type() != reflect.TypeFor[lockagent.Who]() {
 			for i := range v.NumField() {
 				check(name+"."+v.Type().Field(i).Name, v.Field(i))
 			}
@@ -96,7 +100,8 @@ func TestHeldConfirmedAtItsGrant(t *testing.T) {
 				r.Confirmed++
 			}
 			text := Append(nil, r)
-			if has, want := bytes.Contains(text, []byte(`"confirmed_us"`)), renewed || k != lockagent.EventHeld; has != want {
+			want := renewed || k != lockagent.EventHeld
+			if has := bytes.Contains(text, []byte(`"confirmed_us"`)); has != want {
 				t.Errorf("%v, renewed %v: %s", k, renewed, text)
 			}
 			// A program that passes the record on may say it twice.
@@ -115,13 +120,17 @@ func TestHeldConfirmedAtItsGrant(t *testing.T) {
 
 func drawWho(t *rapid.T) lockagent.Who {
 	text := func(name string) string { return rapid.String().Draw(t, name) }
-	return lockagent.Process{Host: text("their host"), Program: text("their program"), PID: rapid.Int().Draw(t, "their pid"), User: text("their user"), Command: text("their command")}.Who()
+	return lockagent.Process{
+		Host: text("their host"), Program: text("their program"), PID: rapid.Int().Draw(t, "their pid"),
+		User: text("their user"), Command: text("their command"),
+	}.Who()
 }
 
 func drawGrace(t *rapid.T) *lockagent.GracePeriod {
 	at := func(name string) lockagent.StoreTime { return lockagent.StoreTime(rapid.Int64().Draw(t, name)) }
 	g := &lockagent.GracePeriod{
-		Incarnation: rapid.String().Draw(t, "grace of"), Reason: rapid.String().Draw(t, "grace for"), Began: at("grace began"),
+		Incarnation: rapid.String().Draw(t, "grace of"), Reason: rapid.String().Draw(t, "grace for"),
+		Began: at("grace began"),
 		Ended: at("grace ended"), More: rapid.Int().Draw(t, "more on the roll"),
 	}
 	for _, agent := range rapid.SliceOfN(rapid.String(), 0, 3).Draw(t, "roll") {
@@ -145,18 +154,19 @@ func drawRecord(t *rapid.T) Record {
 	}
 	r := Record{
 		Event: lockagent.Event{
-			Kind:        rapid.SampledFrom(lockagent.EventKinds()).Draw(t, "kind"),
-			Agent:       lockagent.AgentID(rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`).Draw(t, "agent")),
-			Time:        when,
-			Store:       text("store"),
-			Lock:        lockagent.Name(something("lock")),
-			LockKind:    lockagent.LockKind(something("lock kind")),
-			Mode:        lockagent.Mode(something("mode")),
-			Owner:       lockagent.Owner(something("owner")),
-			Request:     number("request"),
-			Tenure:      number("tenure"),
-			Token:       lockagent.Token(rapid.Uint64Range(1, uint64(lockagent.MaxToken)).Draw(t, "token")),
-			How:         rapid.SampledFrom([]lockagent.How{lockagent.ByStore, lockagent.ByHandOff, lockagent.ByRest}).Draw(t, "how"),
+			Kind:     rapid.SampledFrom(lockagent.EventKinds()).Draw(t, "kind"),
+			Agent:    lockagent.AgentID(rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`).Draw(t, "agent")),
+			Time:     when,
+			Store:    text("store"),
+			Lock:     lockagent.Name(something("lock")),
+			LockKind: lockagent.LockKind(something("lock kind")),
+			Mode:     lockagent.Mode(something("mode")),
+			Owner:    lockagent.Owner(something("owner")),
+			Request:  number("request"),
+			Tenure:   number("tenure"),
+			Token:    lockagent.Token(rapid.Uint64Range(1, uint64(lockagent.MaxToken)).Draw(t, "token")),
+			How: rapid.SampledFrom([]lockagent.How{lockagent.ByStore, lockagent.ByHandOff, lockagent.ByRest}).
+				Draw(t, "how"),
 			Count:       rapid.IntRange(0, math.MaxInt).Draw(t, "count"),
 			Sum:         rapid.Uint64().Draw(t, "sum"),
 			Permits:     rapid.Int().Draw(t, "permits"),
@@ -181,10 +191,14 @@ func drawRecord(t *rapid.T) Record {
 			Reason:      rapid.SampledFrom(lossReasons()).Draw(t, "reason"),
 			Err:         text("err"),
 			Reset: lockagent.Reset{
-				From: text("from"), To: text("to"), Reason: something("why"), After: at("after"), Before: at("before"), Store: text("reset store"),
-				Step: us("step"),
+				From: text("from"), To: text("to"), Reason: something("why"), After: at("after"), Before: at("before"),
+				Store: text("reset store"),
+				Step:  us("step"),
 			},
-			Process:     lockagent.Process{Host: text("host"), Program: text("program"), Version: text("version"), PID: rapid.IntRange(1, math.MaxInt).Draw(t, "pid"), User: text("user"), Command: text("command")},
+			Process: lockagent.Process{
+				Host: text("host"), Program: text("program"), Version: text("version"),
+				PID: rapid.IntRange(1, math.MaxInt).Draw(t, "pid"), User: text("user"), Command: text("command"),
+			},
 			Grace:       drawGrace(t),
 			Who:         drawWho(t),
 			TraceParent: text("traceparent"),
@@ -252,7 +266,9 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 }
 
 func TestTimesThatHaveNoText(t *testing.T) {
-	for _, when := range []time.Time{{}, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)} {
+	for _, when := range []time.Time{
+		{}, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC),
+	} {
 		r := fullRecord(lockagent.EventLost)
 		r.Time = when
 		got, err := Decode(Append(nil, r))
@@ -265,7 +281,8 @@ func TestTimesThatHaveNoText(t *testing.T) {
 func TestSubjectIsLeftOutIfNotAllowed(t *testing.T) {
 	for name, want := range map[lockagent.Name]bool{
 		"a": true, "a b": true, "é/ü": true, "\U0001f600": true,
-		"": false, " ": false, "a\n": false, "\x7f": false, "\u0085": false, "\ufdd0": false, "\ufffe": false, "\U0010ffff": false,
+		"": false, " ": false, "a\n": false, "\x7f": false, "\u0085": false, "\ufdd0": false, "\ufffe": false,
+		"\U0010ffff": false,
 	} {
 		r := Record{Event: lockagent.Event{Kind: lockagent.EventQueued, Agent: "a", Lock: name}, Epoch: 1, Seq: 1}
 		text := Append(nil, r)

@@ -70,7 +70,8 @@ func TestLaterVersion(t *testing.T) {
 		})
 	}
 	t.Run("Lines", func(t *testing.T) {
-		spread := strings.ReplaceAll(string(changed(t, lockagent.EventGranted, `"data":{`, `"data":{"shape":1,`)), `,"`, ",\r\n\t\"")
+		spread := strings.ReplaceAll(string(changed(t, lockagent.EventGranted, `"data":{`, `"data":{"shape":1,`)), `,"`,
+			",\r\n\t\"")
 		got, err := Decode([]byte("\n" + spread + "\n"))
 		if err != nil || strings.ContainsAny(got.Raw, "\r\n") {
 			t.Fatalf("got %q, %v", got.Raw, err)
@@ -84,16 +85,22 @@ func TestLaterVersion(t *testing.T) {
 // TestOrderOfAttributes puts the data in front of the type that says what it means.
 func TestOrderOfAttributes(t *testing.T) {
 	front := func(kind, data string) []byte {
-		return []byte(`{"data":` + data + `,"type":"` + kind + `","source":"/lockagent/agent/a","id":"3:9","specversion":"1.0"}`)
+		return []byte(
+			`{"data":` + data + `,"type":"` + kind + `","source":"/lockagent/agent/a","id":"3:9","specversion":"1.0"}`,
+		)
 	}
-	want := Record{Event: lockagent.Event{Kind: lockagent.EventReleased, Agent: "a", Lock: "x", Count: 2}, Epoch: 3, Seq: 9}
-	if got, err := Decode(front("io.lockagent.lock.released.v1", `{"count":2,"lock":"x"}`)); err != nil || !got.Equal(&want) {
+	want := Record{
+		Event: lockagent.Event{Kind: lockagent.EventReleased, Agent: "a", Lock: "x", Count: 2}, Epoch: 3, Seq: 9,
+	}
+	if got, err := Decode(front("io.lockagent.lock.released.v1", `{"count":2,"lock":"x"}`)); err != nil ||
+		!got.Equal(&want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if got, err := Decode(front("io.lockagent.lock.released.v1", `{"lock":"x"}`)); err == nil {
 		t.Errorf("without a count: got %+v", got)
 	}
-	if got, err := Decode(front("io.lockagent.lock.released.v2", `[{"count":{}}]`)); err != nil || got.Seq != 9 || got.Raw == "" {
+	if got, err := Decode(front("io.lockagent.lock.released.v2", `[{"count":{}}]`)); err != nil || got.Seq != 9 ||
+		got.Raw == "" {
 		t.Errorf("another version: got %+v, %v", got, err)
 	}
 }
@@ -111,7 +118,8 @@ func TestNullIsLeftOut(t *testing.T) {
 func TestAttributesOfOthers(t *testing.T) {
 	want := fullRecord(lockagent.EventGranted)
 	for _, attribute := range []string{
-		`"datacontenttype":"application/json"`, `"sequence":"0000000003-0000000000000009"`, `"sequence":"3-9"`, `"sequence":null`,
+		`"datacontenttype":"application/json"`, `"sequence":"0000000003-0000000000000009"`, `"sequence":"3-9"`,
+		`"sequence":null`,
 	} {
 		text := changed(t, lockagent.EventGranted, `"data":{`, attribute+`,"data":{`)
 		if got, err := Decode(text); err != nil || !got.Equal(&want) {
@@ -251,7 +259,8 @@ func TestDecodeMessage(t *testing.T) {
 			if !slices.EqualFunc(got, test.want, equal) {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
 			}
-			if test.why == "" && err != nil || test.why != "" && (err == nil || !strings.Contains(err.Error(), test.why)) {
+			if test.why == "" && err != nil || test.why != "" &&
+				(err == nil || !strings.Contains(err.Error(), test.why)) {
 				t.Errorf("got %v, want %q", err, test.why)
 			}
 		})

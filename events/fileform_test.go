@@ -20,7 +20,10 @@ func someLines(t *testing.T) []byte {
 	t.Helper()
 	var log bytes.Buffer
 	for i := range 3 {
-		r := Record{Event: lockagent.Event{Kind: lockagent.EventRequested, Lock: "orders/42", Request: uint64(i), Owner: "w"}, Epoch: 1, Seq: uint64(i + 1)}
+		r := Record{
+			Event: lockagent.Event{Kind: lockagent.EventRequested, Lock: "orders/42", Request: uint64(i), Owner: "w"},
+			Epoch: 1, Seq: uint64(i + 1),
+		}
 		r.Agent, r.Lock = eventstest.Agent, "Aufträge/Öl"
 		if err := WriteLine(&log, r); err != nil {
 			t.Fatal(err)

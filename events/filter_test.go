@@ -18,7 +18,11 @@ func TestPattern(t *testing.T) {
 		others  []string
 	}{
 		{"orders/42", []string{"orders/42"}, []string{"orders", "orders/42/x", "orders/43", ""}},
-		{"orders/*", []string{"orders/42", "orders/", "orders/*", "orders/>"}, []string{"orders", "orders/42/x", "x/42"}},
+		{
+			"orders/*",
+			[]string{"orders/42", "orders/", "orders/*", "orders/>"},
+			[]string{"orders", "orders/42/x", "x/42"},
+		},
 		{"orders/>", []string{"orders/42", "orders/42/x", "orders/"}, []string{"orders", "x/orders/42"}},
 		{"*/42/>", []string{"orders/42/x", "/42/"}, []string{"orders/42", "42/x"}},
 		{"*/42", []string{"orders/42", "bills/42"}, []string{"42", "a/b/42", "orders/43"}},
@@ -85,7 +89,9 @@ func TestSubjectsOfAFilter(t *testing.T) {
 			}
 		}
 		r := Record{Event: lockagent.Event{Kind: kind.Draw(t, "kind"), Agent: agent.Draw(t, "agent")}}
-		r.Lock = lockagent.Name(rapid.OneOf(name, rapid.Just(strings.NewReplacer("*", "a", ">", "b/c").Replace(f.Pattern))).Draw(t, "name"))
+		r.Lock = lockagent.Name(
+			rapid.OneOf(name, rapid.Just(strings.NewReplacer("*", "a", ">", "b/c").Replace(f.Pattern))).Draw(t, "name"),
+		)
 		if f.Lock != "" && rapid.Bool().Draw(t, "that lock") {
 			r.Lock = f.Lock
 		}
@@ -117,18 +123,22 @@ func TestSubjectsOfSomeFilters(t *testing.T) {
 		filter Filter
 		want   []string
 	}{
-		"All":      {Filter{}, []string{"p.>"}},
-		"Owner":    {Filter{Owner: "w"}, []string{"p.>"}},
-		"Agents":   {Filter{Agents: []lockagent.AgentID{"b", "a", "b"}}, []string{"p.a.*.>", "p.b.*.>"}},
-		"Lock":     {Filter{Lock: "a/b"}, []string{"p.*.*.a.b"}},
-		"Below":    {Filter{Pattern: "a/>"}, []string{"p.*.*.=-.*", "p.*.*.a.>"}},
-		"Parts":    {Filter{Pattern: "a/*/c"}, []string{"p.*.*.=-.*", "p.*.*.a.*.c"}},
-		"Lost":     {Filter{Kinds: lost}, []string{"p.*.lost.>"}},
-		"Granted":  {Filter{Kinds: granted}, []string{"p.*.lock.>"}},
-		"Together": {Filter{Agents: []lockagent.AgentID{"a"}, Lock: "x", Kinds: append(lost, granted...)}, []string{"p.a.lock.x", "p.a.lost.x"}},
+		"All":     {Filter{}, []string{"p.>"}},
+		"Owner":   {Filter{Owner: "w"}, []string{"p.>"}},
+		"Agents":  {Filter{Agents: []lockagent.AgentID{"b", "a", "b"}}, []string{"p.a.*.>", "p.b.*.>"}},
+		"Lock":    {Filter{Lock: "a/b"}, []string{"p.*.*.a.b"}},
+		"Below":   {Filter{Pattern: "a/>"}, []string{"p.*.*.=-.*", "p.*.*.a.>"}},
+		"Parts":   {Filter{Pattern: "a/*/c"}, []string{"p.*.*.=-.*", "p.*.*.a.*.c"}},
+		"Lost":    {Filter{Kinds: lost}, []string{"p.*.lost.>"}},
+		"Granted": {Filter{Kinds: granted}, []string{"p.*.lock.>"}},
+		"Together": {
+			Filter{Agents: []lockagent.AgentID{"a"}, Lock: "x", Kinds: append(lost, granted...)},
+			[]string{"p.a.lock.x", "p.a.lost.x"},
+		},
 		"UrgentOf": {Filter{Urgent: true, Kinds: append(lost, granted...)}, []string{"p.*.lost.>"}},
 		"Urgent": {Filter{Urgent: true, Lock: "x"}, []string{
-			"p.*.agentstarted.x", "p.*.agentstopped.x", "p.*.broken.x", "p.*.dropped.x", "p.*.expired.x", "p.*.gracebegan.x", "p.*.graceended.x", "p.*.lost.x",
+			"p.*.agentstarted.x", "p.*.agentstopped.x", "p.*.broken.x", "p.*.dropped.x", "p.*.expired.x",
+			"p.*.gracebegan.x", "p.*.graceended.x", "p.*.lost.x",
 			"p.*.storereset.x", "p.*.uncertain.x", "p.*.unclaimed.x",
 		}},
 	} {

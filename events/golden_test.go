@@ -94,12 +94,19 @@ func goldenRecord(kind lockagent.EventKind) Record {
 		request()
 		e.Err = "the store is not reachable"
 	case lockagent.EventStoreReset:
-		e.Reset = lockagent.Reset{From: "run-21", To: "run-22", Reason: "emptied", After: at, Before: at + 900_000, Store: "0b1f7c9e-31d2-4a57-9a0e-6a1c2d3e4f50"}
+		e.Reset = lockagent.Reset{
+			From: "run-21", To: "run-22", Reason: "emptied", After: at, Before: at + 900_000,
+			Store: "0b1f7c9e-31d2-4a57-9a0e-6a1c2d3e4f50",
+		}
 	case lockagent.EventGraceBegan:
-		e.Grace = &lockagent.GracePeriod{Incarnation: "run-22", Reason: "emptied", Began: at, Roll: []lockagent.AgentID{"billing-1", eventstest.Agent}}
+		e.Grace = &lockagent.GracePeriod{
+			Incarnation: "run-22", Reason: "emptied", Began: at,
+			Roll: []lockagent.AgentID{"billing-1", eventstest.Agent},
+		}
 	case lockagent.EventGraceEnded:
 		e.Grace = &lockagent.GracePeriod{
-			Incarnation: "run-22", Reason: "emptied", Began: at, Ended: at + 30_000_000, Roll: []lockagent.AgentID{"billing-1"}, More: 1200,
+			Incarnation: "run-22", Reason: "emptied", Began: at, Ended: at + 30_000_000,
+			Roll: []lockagent.AgentID{"billing-1"}, More: 1200,
 		}
 	case lockagent.EventAgentStarted:
 		e.Process = lockagent.Process{Host: "host-42", Program: "billing", Version: "v1.2.3", PID: 4711}
@@ -111,7 +118,8 @@ func goldenRecord(kind lockagent.EventKind) Record {
 		e.Count = 0
 		e.Returned = at + 250_900
 	case lockagent.EventAlive:
-		e.StoreTime, e.Confirmed, e.Count, e.Sum, e.Lease = at+9_000_000, at+8_000_000, 5, 0x0a1b2c3d4e5f6071, 30*time.Second
+		e.StoreTime, e.Confirmed, e.Lease = at+9_000_000, at+8_000_000, 30*time.Second
+		e.Count, e.Sum = 5, 0x0a1b2c3d4e5f6071
 	case lockagent.EventPermits:
 		e.Lock, e.LockKind = "billing/printers", lockagent.Permits
 		e.Op, e.Permits, e.Total, e.Permit = lockagent.ReleasePermit, 1, 12, "0af7651916cd43dd8448eb211c80319c"
@@ -120,7 +128,8 @@ func goldenRecord(kind lockagent.EventKind) Record {
 		grant()
 		e.Count, e.Waited, e.Held, e.Confirmed = 2, 0, 20*time.Minute, at+1_197_000_000
 	case lockagent.EventDropped:
-		r.Dropped[lockagent.EventRequested], r.Dropped[lockagent.EventQueued], r.Dropped[lockagent.EventTimedOut] = 9000, 1200, 3
+		r.Dropped[lockagent.EventRequested], r.Dropped[lockagent.EventQueued] = 9000, 1200
+		r.Dropped[lockagent.EventTimedOut] = 3
 	}
 	return r
 }
@@ -148,17 +157,25 @@ func goldenHolds() []Record {
 
 // addedFields are records with fields that were added later.
 func addedFields() map[string]Record {
-	step, replicas, several := goldenRecord(lockagent.EventStoreReset), goldenRecord(lockagent.EventHeld), goldenRecord(lockagent.EventHeld)
+	step := goldenRecord(lockagent.EventStoreReset)
+	replicas, several := goldenRecord(lockagent.EventHeld), goldenRecord(lockagent.EventHeld)
 	asked, started := goldenRecord(lockagent.EventHeld), goldenRecord(lockagent.EventAgentStarted)
 	resumed := started
 	resumed.Count, resumed.Sum = 2, 0x00f1e2d3c4b5a697
 	r := &step.Reset
-	*r = lockagent.Reset{From: r.From, To: r.From, Reason: "clock stepped", After: r.After, Before: r.Before + 600_000_000, Step: -300 * time.Millisecond}
+	*r = lockagent.Reset{
+		From: r.From, To: r.From, Reason: "clock stepped", After: r.After, Before: r.Before + 600_000_000,
+		Step: -300 * time.Millisecond,
+	}
 	replicas.Replicas = 2
 	several.Holds = 64
-	asked.Who = lockagent.Process{Host: "db3", Program: "backup.sh", PID: 4711, User: "root", Command: "backup.sh --full /srv"}.Who()
+	asked.Who = lockagent.Process{
+		Host: "db3", Program: "backup.sh", PID: 4711, User: "root", Command: "backup.sh --full /srv",
+	}.Who()
 	started.Process.User, started.Process.Command = "billing", "billing --all"
-	return map[string]Record{"step": step, "replicas": replicas, "several": several, "who": asked, "user": started, "resumed": resumed}
+	return map[string]Record{
+		"step": step, "replicas": replicas, "several": several, "who": asked, "user": started, "resumed": resumed,
+	}
 }
 
 // golden returns a golden file without its indentation.
@@ -233,7 +250,9 @@ func TestGolden(t *testing.T) {
 		}
 		for _, file := range files {
 			name := strings.TrimSuffix(filepath.Base(file), ".json")
-			if _, ok := lockagent.ParseEventKind(name); !ok && !slices.Contains([]string{"batch", "holds", "step", "replicas", "several", "who", "user", "resumed"}, name) {
+			if _, ok := lockagent.ParseEventKind(name); !ok &&
+				!slices.Contains([]string{"batch", "holds", "step", "replicas", "several", "who", "user", "resumed"},
+					name) {
 				t.Errorf("%s is of no kind", file)
 			}
 		}

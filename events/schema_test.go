@@ -111,7 +111,8 @@ func TestSchema(t *testing.T) {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
-		other := []byte(`{"specversion":"1.0","id":"3:9","source":"/lockagent/agent/a","type":"io.lockagent.lock.granted.v2",` +
+		other := []byte(`{"specversion":"1.0","id":"3:9","source":"/lockagent/agent/a",` +
+			`"type":"io.lockagent.lock.granted.v2",` +
 			`"data":[7]}`)
 		if err := valid(t, event, other); err != nil {
 			t.Error(err)
@@ -151,11 +152,15 @@ func drawHolds(t *rapid.T) (holds []Record) {
 		}
 		holds = append(holds, Record{
 			Event: lockagent.Event{
-				Kind: lockagent.EventHeld, Agent: first.Agent, Time: d.Time, Store: short(first.Store), Lock: lockagent.Name(short(string(first.Lock))),
-				LockKind: lockagent.LockKind(short(string(first.LockKind))), Mode: lockagent.Mode(short(string(first.Mode))),
-				Owner: lockagent.Owner(short(string(d.Owner))), Request: d.Request, Tenure: d.Tenure, Token: d.Token, How: d.How,
-				Waited: d.Waited, Held: d.Held, Lease: first.Lease, Fixed: first.Fixed, StoreTime: d.StoreTime, Confirmed: d.StoreTime,
-				Until: d.Until, Returned: d.Returned, Incarnation: short(first.Incarnation),
+				Kind: lockagent.EventHeld, Agent: first.Agent, Time: d.Time, Store: short(first.Store),
+				Lock:     lockagent.Name(short(string(first.Lock))),
+				LockKind: lockagent.LockKind(short(string(first.LockKind))),
+				Mode:     lockagent.Mode(short(string(first.Mode))),
+				Owner:    lockagent.Owner(short(string(d.Owner))), Request: d.Request, Tenure: d.Tenure, Token: d.Token,
+				How:    d.How,
+				Waited: d.Waited, Held: d.Held, Lease: first.Lease, Fixed: first.Fixed, StoreTime: d.StoreTime,
+				Confirmed: d.StoreTime,
+				Until:     d.Until, Returned: d.Returned, Incarnation: short(first.Incarnation),
 			},
 			Epoch: first.Epoch,
 			Seq:   min(first.Seq, MaxSeq-5) + uint64(i),

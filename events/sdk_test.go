@@ -117,7 +117,8 @@ func TestCloudEventsSDKOnUnknownThings(t *testing.T) {
 	if err := format.Unmarshal(ContentType, Append(nil, r), &e); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Validate(); err != nil || e.Type() != "io.lockagent.lock.upgraded.v1" || e.Extensions()["colour"] != "red" {
+	if err := e.Validate(); err != nil || e.Type() != "io.lockagent.lock.upgraded.v1" ||
+		e.Extensions()["colour"] != "red" {
 		t.Errorf("got %v, %v", e, err)
 	}
 }

@@ -19,7 +19,8 @@ import (
 // TestIntegers holds our reading of numbers against exact arithmetic.
 func TestIntegers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`-?(0|[1-9][0-9]{0,21})(\.[0-9]{1,4}0{0,3})?([eE][+-]?[0-9]{1,2})?`).Draw(t, "number")
+		text := rapid.StringMatching(`-?(0|[1-9][0-9]{0,21})(\.[0-9]{1,4}0{0,3})?([eE][+-]?[0-9]{1,2})?`).
+			Draw(t, "number")
 		exact, ok := new(big.Rat).SetString(text)
 		if !ok {
 			t.Fatalf("%s is no number", text)
@@ -108,7 +109,9 @@ func respell(t *rapid.T, b []byte, value any) []byte {
 }
 
 func respellRune(t *rapid.T, b []byte, c rune) []byte {
-	short := map[rune]string{'\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '"': `\"`, '\\': `\\`, '/': `\/`}
+	short := map[rune]string{
+		'\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '"': `\"`, '\\': `\\`, '/': `\/`,
+	}
 	switch rapid.IntRange(0, 3).Draw(t, "escape") {
 	case 0:
 		if text, ok := short[c]; ok {
@@ -152,8 +155,17 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add([]byte(`{"specversion":"1.0"}`))
 	// Empty texts, before there was any.
-	f.Add([]byte(`{"specversion":"1.0","id":"1:1","source":"/lockagent/agent/a","type":"","data":{"store":"","count":0}}`))
-	f.Add([]byte(`{"data":{"x":[]},` + "\n" + `"type":"io.lockagent.lock.new.v1","sequence":"0000000003-0000000000000009","source":"/lockagent/agent/a","id":"3:9","specversion":"1.0"}`))
+	f.Add(
+		[]byte(
+			`{"specversion":"1.0","id":"1:1","source":"/lockagent/agent/a","type":"","data":{"store":"","count":0}}`,
+		),
+	)
+	f.Add(
+		[]byte(
+			`{"data":{"x":[]},` + "\n" + `"type":"io.lockagent.lock.new.v1","sequence":"0000000003-0000000000000009",` +
+				`"source":"/lockagent/agent/a","id":"3:9","specversion":"1.0"}`,
+		),
+	)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		// A decoder of its own: what others remember would look like new ways through the code.
 		var r Record

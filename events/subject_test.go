@@ -41,8 +41,10 @@ func TestSubject(t *testing.T) {
 func TestClass(t *testing.T) {
 	agents := []lockagent.EventKind{lockagent.EventAlive}
 	urgent := []lockagent.EventKind{
-		lockagent.EventUncertain, lockagent.EventExpired, lockagent.EventLost, lockagent.EventBroken, lockagent.EventUnclaimed,
-		lockagent.EventStoreReset, lockagent.EventGraceBegan, lockagent.EventGraceEnded, lockagent.EventAgentStarted, lockagent.EventAgentStopped,
+		lockagent.EventUncertain, lockagent.EventExpired, lockagent.EventLost, lockagent.EventBroken,
+		lockagent.EventUnclaimed,
+		lockagent.EventStoreReset, lockagent.EventGraceBegan, lockagent.EventGraceEnded, lockagent.EventAgentStarted,
+		lockagent.EventAgentStopped,
 		lockagent.EventDropped,
 	}
 	for _, kind := range append(lockagent.EventKinds(), 0) {
@@ -77,9 +79,11 @@ func aHash(digit string) string { return strings.Repeat(digit, 32) }
 func TestParseSubjectRefuses(t *testing.T) {
 	for _, text := range []string{
 		"", "lockagent.v1", "lockagent.v1.a.lock", "locks.v1.a.lock.x", "lockagent.v1..lock.x", "lockagent.v2.a.lock.x",
-		"lockagent.v1.a=20.lock.x", "lockagent.v1.a..x", "lockagent.v1.a.*.x", "lockagent.v1.a.lock.", "lockagent.v1.a.lock.x.",
+		"lockagent.v1.a=20.lock.x", "lockagent.v1.a..x", "lockagent.v1.a.*.x", "lockagent.v1.a.lock.",
+		"lockagent.v1.a.lock.x.",
 		"lockagent.v1.a.lock.=4", "lockagent.v1.a.lock.=4g", "lockagent.v1.a.lock.=41", "lockagent.v1.a.lock.=c3",
-		"lockagent.v1.a.lock.=-", "lockagent.v1.a.lock.=-.00", "lockagent.v1.a.lock.=-." + aHash("A"), "lockagent.v1.a.lock.=-" + aHash("0"),
+		"lockagent.v1.a.lock.=-", "lockagent.v1.a.lock.=-.00", "lockagent.v1.a.lock.=-." + aHash("A"),
+		"lockagent.v1.a.lock.=-" + aHash("0"),
 		"lockagent.v1.a.lock.*", "lockagent.v1.a.lock.a b", "lockagent.v1.a.lock.=2F",
 	} {
 		if s, err := ParseSubject(DefaultPrefix, text); err == nil {
@@ -94,7 +98,9 @@ func TestPrefix(t *testing.T) {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
-	for _, bad := range []string{"", ".", "a.", ".a", "a..b", "a.*", "a.>", "a b", "é", strings.Repeat("x", MaxPrefix+1)} {
+	for _, bad := range []string{
+		"", ".", "a.", ".a", "a..b", "a.*", "a.>", "a b", "é", strings.Repeat("x", MaxPrefix+1),
+	} {
 		if err := CheckPrefix(bad); !errors.Is(err, lockagent.ErrBadOption) || !strings.Contains(err.Error(), "use") {
 			t.Errorf("%q: got %v", bad, err)
 		}
@@ -107,7 +113,8 @@ func FuzzSubject(f *testing.F) {
 	f.Add("=-", "*.>")
 	f.Add(strings.Repeat("/", 20), strings.Repeat("ü", 256))
 	f.Fuzz(func(t *testing.T, a, b string) {
-		first, second := AppendSubject(nil, DefaultPrefix, eventstest.Agent, lockagent.EventLost, lockagent.Name(a)), AppendSubject(nil, DefaultPrefix, eventstest.Agent, lockagent.EventLost, lockagent.Name(b))
+		first := AppendSubject(nil, DefaultPrefix, eventstest.Agent, lockagent.EventLost, lockagent.Name(a))
+		second := AppendSubject(nil, DefaultPrefix, eventstest.Agent, lockagent.EventLost, lockagent.Name(b))
 		if (string(first) == string(second)) != (a == b) {
 			t.Errorf("%q and %q share %s", a, b, first)
 		}

@@ -42,11 +42,15 @@ func TestTable(t *testing.T) {
 	holds[0].Replicas, holds[1].Replicas = 2, 2
 	const want = `[{"specversion":"1.0","id":"3:9","source":"/lockagent/agent/3f0c1a52-7b6e-4d7f-9a38-5a1d6f0e2b91",` +
 		`"type":"io.lockagent.lock.holds.v1","subject":"billing/invoices/42","time":"2026-11-21T02:03:04.000005Z",` +
-		`"data":{"store":"5a6d2f0e-0c55-4b8e-8f6c-0d5d1a7c2b11","lock":"billing/invoices/42","kind":"plain","mode":"exclusive","count":0,"replicas":2,` +
+		`"data":{"store":"5a6d2f0e-0c55-4b8e-8f6c-0d5d1a7c2b11","lock":"billing/invoices/42","kind":"plain",` +
+		`"mode":"exclusive","count":0,"replicas":2,` +
 		`"lease_us":10000000,"incarnation":"3f0c1a527b6e4d7f9a385a1d6f0e2b913f0c1a52",` +
-		`"columns":["time","owner","request","tenure","token","how","waited_us","held_us","store_time_us","until_us","returned_us"],"rows":[` +
-		`["2026-11-21T02:03:04.000005Z","worker-0",9,12,1795000000000019,"handoff",150,1600,1795000000000019,1795000000000119,1795000000000019],` +
-		`["2026-11-21T03:03:04.000005Z","worker-1",10,12,1795000000000020,"store",150,1600,1795000000000020,1795000000000120,1795000000000110]]}}]`
+		`"columns":["time","owner","request","tenure","token","how","waited_us","held_us","store_time_us","until_us",` +
+		`"returned_us"],"rows":[` +
+		`["2026-11-21T02:03:04.000005Z","worker-0",9,12,1795000000000019,"handoff",150,1600,1795000000000019,` +
+		`1795000000000119,1795000000000019],` +
+		`["2026-11-21T03:03:04.000005Z","worker-1",10,12,1795000000000020,"store",150,1600,1795000000000020,` +
+		`1795000000000120,1795000000000110]]}}]`
 	text := AppendBatch(nil, holds)
 	if string(text) != want {
 		t.Errorf("got  %s\nwant %s", text, want)
@@ -92,13 +96,15 @@ func TestNoTable(t *testing.T) {
 		"Count":       {func(r *Record) { r.Count = 1 }, 0},
 		"Reason":      {func(r *Record) { r.Reason = lockagent.LostDenied }, 0},
 		"Error":       {func(r *Record) { r.Err = "x" }, 0},
-		"Traced":      {func(r *Record) { r.TraceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" }, 0},
-		"NoTime":      {func(r *Record) { r.Time = time.Time{} }, 0},
-		"Agent":       {func(r *Record) { r.Agent = "other" }, 0},
-		"Epoch":       {func(r *Record) { r.Epoch = 4 }, 0},
-		"Gap":         {func(r *Record) { r.Seq = 99 }, 0},
-		"Follows":     {func(r *Record) { r.Follows = Place{1, 2} }, 0},
-		"Dropped":     {func(r *Record) { r.Dropped[1] = 2 }, 0},
+		"Traced": {
+			func(r *Record) { r.TraceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" }, 0,
+		},
+		"NoTime":  {func(r *Record) { r.Time = time.Time{} }, 0},
+		"Agent":   {func(r *Record) { r.Agent = "other" }, 0},
+		"Epoch":   {func(r *Record) { r.Epoch = 4 }, 0},
+		"Gap":     {func(r *Record) { r.Seq = 99 }, 0},
+		"Follows": {func(r *Record) { r.Follows = Place{1, 2} }, 0},
+		"Dropped": {func(r *Record) { r.Dropped[1] = 2 }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			holds := typicalHolds(3)
@@ -116,7 +122,9 @@ func TestNoTable(t *testing.T) {
 			}
 		})
 	}
-	later, err := Decode([]byte(strings.Replace(string(Append(nil, typicalHolds(2)[1])), `"data":{`, `"data":{"colour":"red",`, 1)))
+	later, err := Decode(
+		[]byte(strings.Replace(string(Append(nil, typicalHolds(2)[1])), `"data":{`, `"data":{"colour":"red",`, 1)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +150,8 @@ func drawHold(t *rapid.T) Record {
 	r.Owner = lockagent.Owner(rapid.String().Draw(t, "owner"))
 	r.Request, r.Tenure = rapid.Uint64().Draw(t, "request"), rapid.Uint64().Draw(t, "tenure")
 	r.Token = lockagent.Token(rapid.Uint64Range(0, uint64(lockagent.MaxToken)).Draw(t, "token"))
-	r.How = rapid.SampledFrom([]lockagent.How{0, lockagent.ByStore, lockagent.ByHandOff, lockagent.ByRest}).Draw(t, "how")
+	r.How = rapid.SampledFrom([]lockagent.How{0, lockagent.ByStore, lockagent.ByHandOff, lockagent.ByRest}).
+		Draw(t, "how")
 	r.Waited, r.Held = us("waited"), us("held")
 	r.StoreTime, r.Until, r.Returned = at("store time"), at("until"), at("returned")
 	r.Confirmed = r.StoreTime
@@ -161,7 +170,12 @@ func drawHold(t *rapid.T) Record {
 func FuzzTable(f *testing.F) {
 	table := AppendBatch(nil, typicalHolds(2))
 	f.Add(table[1 : len(table)-1])
-	f.Add([]byte(`{"data":{"rows":[["red",1]],"columns":["colour","count"]},"specversion":"1.0","id":"1:1","source":"/lockagent/agent/a","type":"io.lockagent.lock.holds.v1"}`))
+	f.Add(
+		[]byte(
+			`{"data":{"rows":[["red",1]],"columns":["colour","count"]},"specversion":"1.0","id":"1:1",` +
+				`"source":"/lockagent/agent/a","type":"io.lockagent.lock.holds.v1"}`,
+		),
+	)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		records, err := newDecoder().batch(nil, ContentType, text)
 		if err != nil && len(records) > 0 {
@@ -178,8 +192,10 @@ func FuzzTable(f *testing.F) {
 
 // manyRows is a batch with a table of n rows without columns.
 func manyRows(n int) []byte {
-	return []byte(`[{"specversion":"1.0","id":"1:1","source":"/lockagent/agent/a","type":"io.lockagent.lock.holds.v1","colour":"red",` +
-		`"data":{"lock":"a","kind":"plain","mode":"exclusive","owner":"w","request":1,"tenure":1,"token":1,"how":"store","count":0,"columns":[],"rows":[` +
+	return []byte(`[{"specversion":"1.0","id":"1:1","source":"/lockagent/agent/a",` +
+		`"type":"io.lockagent.lock.holds.v1","colour":"red",` +
+		`"data":{"lock":"a","kind":"plain","mode":"exclusive","owner":"w","request":1,"tenure":1,"token":1,` +
+		`"how":"store","count":0,"columns":[],"rows":[` +
 		strings.Repeat("[],", n-1) + `[]]}}]`)
 }
 
@@ -188,7 +204,8 @@ func TestManyRows(t *testing.T) {
 	if got, err := decodeBatch(manyRows(wire.MaxRecords)); err != nil || len(got) != wire.MaxRecords {
 		t.Errorf("got %d records, %v", len(got), err)
 	}
-	if got, err := decodeBatch(manyRows(wire.MaxRecords + 1)); err == nil || !strings.Contains(err.Error(), "more than 256 rows") || len(got) > 0 {
+	if got, err := decodeBatch(manyRows(wire.MaxRecords + 1)); err == nil ||
+		!strings.Contains(err.Error(), "more than 256 rows") || len(got) > 0 {
 		t.Errorf("got %d records, %v", len(got), err)
 	}
 	common := AppendBatch(nil, typicalHolds(wire.MaxRecords+1))
@@ -196,11 +213,13 @@ func TestManyRows(t *testing.T) {
 		t.Errorf("of an agent: %v", err)
 	}
 	var seen []error
-	err := ReadLines(strings.NewReader(string(AppendBatch(nil, typicalHolds(3))[1:])), func(_ *Record, err error) error {
+	text := strings.NewReader(string(AppendBatch(nil, typicalHolds(3))[1:]))
+	err := ReadLines(text, func(_ *Record, err error) error {
 		seen = append(seen, err)
 		return nil
 	})
-	if err != nil || len(seen) != 1 || seen[0] == nil || !strings.Contains(seen[0].Error(), "a table of several holds") {
+	if err != nil || len(seen) != 1 || seen[0] == nil ||
+		!strings.Contains(seen[0].Error(), "a table of several holds") {
 		t.Errorf("as a line: %v, %v", seen, err)
 	}
 }
@@ -269,12 +288,14 @@ func TestTableOfLaterVersion(t *testing.T) {
 	// A column is known, or each value of it is passed on.
 	text := strings.Replace(table, `"columns":["time",`, `"columns":["colour",`, 1)
 	got, err := decodeBatch([]byte(text))
-	if err != nil || len(got) != 2 || !strings.Contains(got[1].Raw, `"2026-11-21T02:03:04.400005Z"`) || strings.Contains(got[1].Raw, "worker-0") ||
+	if err != nil || len(got) != 2 || !strings.Contains(got[1].Raw, `"2026-11-21T02:03:04.400005Z"`) ||
+		strings.Contains(got[1].Raw, "worker-0") ||
 		!strings.Contains(got[1].Raw, `"id":"3:10"`) || got[1].Time != holds[0].Time {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	// Only one of the rows has something unknown.
-	if got, err := decodeBatch([]byte(strings.Replace(table, `"handoff"`, `"magic"`, 1))); err != nil || got[0].Raw == "" || got[1] != holds[1] {
+	if got, err := decodeBatch([]byte(strings.Replace(table, `"handoff"`, `"magic"`, 1))); err != nil ||
+		got[0].Raw == "" || got[1] != holds[1] {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -298,42 +319,48 @@ func TestBadTables(t *testing.T) {
 		"RowsAsColumn":   {`["time"`, `["rows"`, `"rows" cannot be a column`},
 		"ColumnNoText":   {`["time"`, `[7`, "a string is wanted"},
 		"Short":          {`,150,1600,1795000000000019,`, `,150,1600,`, "the row has 10 values instead of 11"},
-		"Long":           {`,150,1600,1795000000000019,`, `,150,1600,1,1795000000000019,`, "the row has more than 11 values"},
-		"Time":           {`["2026-11-21T`, `["2026-13-21T`, `time "2026-13-21T`},
-		"AttributeTime":  {`"time":"2026-11-21T`, `"time":"2026-13-21T`, `time "2026-13-21T`},
-		"NoCount":        {`"count":0,`, ``, "no count"},
-		"NullCount":      {`"count":0,`, `"count":null,`, "no count"},
-		"Sequence":       {`"3:9"`, `"3:9999999999999999"`, "the number of row 2 is out of range"},
-		"NoSequence":     {`"3:9"`, `"3:0"`, "is not <epoch>:<sequence>"},
-		"BadSequence":    {`"data":{`, `"sequence":"garbage","data":{`, `sequence is "garbage"`},
-		"NullColumns":    {`"columns":[`, `"columns":null,"colour":[`, "no columns or no rows"},
-		"UnknownTwice":   {`["time","owner"`, `["colour","colour"`, `the column "colour" comes twice`},
-		"OwnerFirst":     {`"count":0`, `"owner":"w","count":0`, `the column "owner" comes twice`},
-		"RequestFirst":   {`"count":0`, `"request":7,"count":0`, `the column "request" comes twice`},
-		"TenureFirst":    {`"count":0`, `"tenure":7,"count":0`, `the column "tenure" comes twice`},
-		"TokenFirst":     {`"count":0`, `"token":7,"count":0`, `the column "token" comes twice`},
-		"HowFirst":       {`"count":0`, `"how":"store","count":0`, `the column "how" comes twice`},
-		"WaitedFirst":    {`"lease_us"`, `"waited_us":7,"lease_us"`, `the column "waited_us" comes twice`},
-		"HeldFirst":      {`"lease_us"`, `"held_us":7,"lease_us"`, `the column "held_us" comes twice`},
-		"StoreTimeFirst": {`"incarnation"`, `"store_time_us":7,"incarnation"`, `the column "store_time_us" comes twice`},
-		"UntilFirst":     {`"incarnation"`, `"until_us":7,"incarnation"`, `the column "until_us" comes twice`},
-		"ReturnedFirst":  {`"incarnation"`, `"returned_us":7,"incarnation"`, `the column "returned_us" comes twice`},
-		"Subject":        {`"subject":"billing`, `"subject":"shipping`, "is not the lock"},
-		"Token":          {`,1795000000000020,`, `,-1795000000000020,`, "out of range"},
-		"Owner":          {`"worker-1"`, `8`, "a string is wanted"},
-		"Unfinished":     {`]]}}]`, ``, "unexpected EOF"},
+		"Long": {
+			`,150,1600,1795000000000019,`, `,150,1600,1,1795000000000019,`, "the row has more than 11 values",
+		},
+		"Time":          {`["2026-11-21T`, `["2026-13-21T`, `time "2026-13-21T`},
+		"AttributeTime": {`"time":"2026-11-21T`, `"time":"2026-13-21T`, `time "2026-13-21T`},
+		"NoCount":       {`"count":0,`, ``, "no count"},
+		"NullCount":     {`"count":0,`, `"count":null,`, "no count"},
+		"Sequence":      {`"3:9"`, `"3:9999999999999999"`, "the number of row 2 is out of range"},
+		"NoSequence":    {`"3:9"`, `"3:0"`, "is not <epoch>:<sequence>"},
+		"BadSequence":   {`"data":{`, `"sequence":"garbage","data":{`, `sequence is "garbage"`},
+		"NullColumns":   {`"columns":[`, `"columns":null,"colour":[`, "no columns or no rows"},
+		"UnknownTwice":  {`["time","owner"`, `["colour","colour"`, `the column "colour" comes twice`},
+		"OwnerFirst":    {`"count":0`, `"owner":"w","count":0`, `the column "owner" comes twice`},
+		"RequestFirst":  {`"count":0`, `"request":7,"count":0`, `the column "request" comes twice`},
+		"TenureFirst":   {`"count":0`, `"tenure":7,"count":0`, `the column "tenure" comes twice`},
+		"TokenFirst":    {`"count":0`, `"token":7,"count":0`, `the column "token" comes twice`},
+		"HowFirst":      {`"count":0`, `"how":"store","count":0`, `the column "how" comes twice`},
+		"WaitedFirst":   {`"lease_us"`, `"waited_us":7,"lease_us"`, `the column "waited_us" comes twice`},
+		"HeldFirst":     {`"lease_us"`, `"held_us":7,"lease_us"`, `the column "held_us" comes twice`},
+		"StoreTimeFirst": {
+			`"incarnation"`, `"store_time_us":7,"incarnation"`, `the column "store_time_us" comes twice`,
+		},
+		"UntilFirst":    {`"incarnation"`, `"until_us":7,"incarnation"`, `the column "until_us" comes twice`},
+		"ReturnedFirst": {`"incarnation"`, `"returned_us":7,"incarnation"`, `the column "returned_us" comes twice`},
+		"Subject":       {`"subject":"billing`, `"subject":"shipping`, "is not the lock"},
+		"Token":         {`,1795000000000020,`, `,-1795000000000020,`, "out of range"},
+		"Owner":         {`"worker-1"`, `8`, "a string is wanted"},
+		"Unfinished":    {`]]}}]`, ``, "unexpected EOF"},
 	} {
 		text := strings.Replace(table, c[0], c[1], 1)
 		if text == table {
 			t.Fatalf("%s: %q is not in %s", name, c[0], table)
 		}
 		got, err := decodeBatch([]byte(text))
-		if err == nil || !strings.Contains(err.Error(), c[2]) || !strings.HasPrefix(err.Error(), "event 1 of the batch: events: decode: ") || len(got) > 0 {
+		if err == nil || !strings.Contains(err.Error(), c[2]) ||
+			!strings.HasPrefix(err.Error(), "event 1 of the batch: events: decode: ") || len(got) > 0 {
 			t.Errorf("%s: got %d records, %v", name, len(got), err)
 		}
 	}
 	one := table[1 : len(table)-1]
-	if r, err := Decode([]byte(one)); err == nil || !strings.Contains(err.Error(), "a table of several holds") || r != (Record{}) {
+	if r, err := Decode([]byte(one)); err == nil || !strings.Contains(err.Error(), "a table of several holds") ||
+		r != (Record{}) {
 		t.Errorf("Decode: got %+v, %v", r, err)
 	}
 }
@@ -341,15 +368,19 @@ func TestBadTables(t *testing.T) {
 // TestTableOfOneRow: no agent writes one, but Raw of a later version is one.
 func TestTableOfOneRow(t *testing.T) {
 	want := typicalHolds(1)[0]
-	text := `{"specversion":"1.0","id":"3:9","source":"/lockagent/agent/` + string(eventstest.Agent) + `","type":"io.lockagent.lock.holds.v1","time":"2026-11-21T02:03:04.000005Z",` +
-		`"data":{"store":"` + want.Store + `","lock":"billing/invoices/42","kind":"plain","mode":"exclusive","lease_us":10000000,"incarnation":"` + want.Incarnation + `",` +
-		`"columns":["count","owner","request","tenure","token","how","waited_us","held_us","store_time_us","until_us","returned_us"],"rows":[` +
+	text := `{"specversion":"1.0","id":"3:9","source":"/lockagent/agent/` + string(eventstest.Agent) + `",` +
+		`"type":"io.lockagent.lock.holds.v1","time":"2026-11-21T02:03:04.000005Z",` +
+		`"data":{"store":"` + want.Store + `","lock":"billing/invoices/42","kind":"plain","mode":"exclusive",` +
+		`"lease_us":10000000,"incarnation":"` + want.Incarnation + `",` +
+		`"columns":["count","owner","request","tenure","token","how","waited_us","held_us","store_time_us",` +
+		`"until_us","returned_us"],"rows":[` +
 		`[0,"worker-0",9,12,1795000000000019,"handoff",150,1600,1795000000000019,1795000000000119,null]]}}`
 	want.Returned = 0
 	if got, err := Decode([]byte(text)); err != nil || !got.Equal(&want) {
 		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
 	}
-	if _, err := Decode([]byte(strings.Replace(text, `[0,"worker`, `[null,"worker`, 1))); err == nil || !strings.Contains(err.Error(), "no count") {
+	if _, err := Decode([]byte(strings.Replace(text, `[0,"worker`, `[null,"worker`, 1))); err == nil ||
+		!strings.Contains(err.Error(), "no count") {
 		t.Errorf("without a count: %v", err)
 	}
 }

@@ -54,7 +54,8 @@ func TestTablesOfWho(t *testing.T) {
 		}
 	}
 	text := changedTable(t, `"columns":[`, `"columns":["who",`)
-	if err := DecodeMessage(BatchContentType, text, func(Record) error { return nil }); err == nil || !strings.Contains(err.Error(), `"who" cannot be a column`) {
+	if err := DecodeMessage(BatchContentType, text, func(Record) error { return nil }); err == nil ||
+		!strings.Contains(err.Error(), `"who" cannot be a column`) {
 		t.Error(err)
 	}
 }
@@ -62,8 +63,14 @@ func TestTablesOfWho(t *testing.T) {
 // A text that comes again is read once. That it has something unknown is seen each time.
 func TestWhoIsReadAgain(t *testing.T) {
 	d := newDecoder()
-	for _, says := range []string{`{"pid":7}`, `{"pid":7}`, `{"pid":8}`, `{"pid":7,"uid":0}`, `{"pid":7,"uid":0}`, `{}`, `{}`, `null`, `{"pid":7}`} {
-		text := []byte(`{"specversion":"1.0","id":"1:1","source":"/lockagent/agent/a","type":"io.lockagent.lock.queued.v1","data":{"who":` + says + `}}`)
+	for _, says := range []string{
+		`{"pid":7}`, `{"pid":7}`, `{"pid":8}`, `{"pid":7,"uid":0}`, `{"pid":7,"uid":0}`, `{}`, `{}`, `null`,
+		`{"pid":7}`,
+	} {
+		text := []byte(
+			`{"specversion":"1.0","id":"1:1","source":"/lockagent/agent/a","type":"io.lockagent.lock.queued.v1",` +
+				`"data":{"who":` + says + `}}`,
+		)
 		var r Record
 		if err := d.decode(text, &r); err != nil {
 			t.Fatalf("%s: %v", says, err)
@@ -72,12 +79,16 @@ func TestWhoIsReadAgain(t *testing.T) {
 		if err := json.Unmarshal([]byte(says), &want); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.Who.Process(); got != (lockagent.Process{PID: want.PID}) || (r.Raw != "") != strings.Contains(says, "uid") {
+		if got := r.Who.Process(); got != (lockagent.Process{PID: want.PID}) ||
+			(r.Raw != "") != strings.Contains(says, "uid") {
 			t.Errorf("%s: got %+v, raw %q", says, got, r.Raw)
 		}
 	}
 	for _, wrong := range []string{`7`, `[]`, `{"pid":7,"pid":7}`, `{"pid":"x"}`} {
-		text := []byte(`{"specversion":"1.0","id":"1:1","source":"/lockagent/agent/a","type":"io.lockagent.lock.queued.v1","data":{"who":` + wrong + `}}`)
+		text := []byte(
+			`{"specversion":"1.0","id":"1:1","source":"/lockagent/agent/a","type":"io.lockagent.lock.queued.v1",` +
+				`"data":{"who":` + wrong + `}}`,
+		)
 		for range 2 {
 			if err := d.decode(text, new(Record)); err == nil || !strings.Contains(err.Error(), "who") {
 				t.Errorf("%s: %v", wrong, err)

@@ -96,15 +96,19 @@ func TestServe(t *testing.T) {
 		fmt.Sprintf("another daemon, process %d, has %s.state; stop it first", os.Getpid(), path),
 		"Try: lockagent serve --state-dir " + path + ".state2 --socket " + path + "22",
 	})
-	call(t, "serve", "--socket", path, "--operator-socket", path+"-other", "--state-dir", path+".other").expect(t, cli.ExitFailed, nil, []string{"in use", "Try: lockagent serve --socket " + path + "2"})
-	call(t, "serve", "--socket", path+"2", "--operator-socket", path+"-operator.sock", "--state-dir", path+".other").expect(t, cli.ExitFailed, nil, []string{"in use", "Try: lockagent serve --operator-socket"})
-	if _, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Kind: readWrite, Name: "door", Token: g.GetToken()}); err != nil {
+	call(t, "serve", "--socket", path, "--operator-socket", path+"-other", "--state-dir", path+".other").
+		expect(t, cli.ExitFailed, nil, []string{"in use", "Try: lockagent serve --socket " + path + "2"})
+	call(t, "serve", "--socket", path+"2", "--operator-socket", path+"-operator.sock", "--state-dir", path+".other").
+		expect(t, cli.ExitFailed, nil, []string{"in use", "Try: lockagent serve --operator-socket"})
+	if _, err := client.Check(t.Context(),
+		&lockagentv1.CheckRequest{Kind: readWrite, Name: "door", Token: g.GetToken()}); err != nil {
 		t.Errorf("the first daemon was harmed: %v", err)
 	}
 
 	d.stop() // as the first SIGTERM does
 	d.stderr.await(t, "that it drains", says("1 claims hold locks, and 0 wait"))
-	if _, err := client.Release(t.Context(), &lockagentv1.ReleaseRequest{Claim: g.GetClaim(), Secret: g.GetSecret()}); err != nil {
+	if _, err := client.Release(t.Context(),
+		&lockagentv1.ReleaseRequest{Claim: g.GetClaim(), Secret: g.GetSecret()}); err != nil {
 		t.Error(err)
 	}
 	d.interrupt(t).expect(t, cli.ExitOK, nil, nil)
@@ -139,19 +143,23 @@ func TestServeWaitsForRedis(t *testing.T) {
 	d.signal(t, syscall.SIGKILL)
 	waittest.Receive(t, "the end of the process", d.stderr.ended)
 
-	cmd := exec.Command(program(t), append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)...)
+	cmd := exec.Command(program(t),
+		append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)...)
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify)
 	next := launch(t, cmd)
 	next.stderr.await(t, "that it waits", says("Redis is away, and the daemon waits for it"))
 	message := make([]byte, 1000)
-	if n, err := systemd.Read(message); err != nil || !strings.HasPrefix(string(message[:n]), "STATUS=Waiting for Redis: ") || !strings.Contains(string(message[:n]), "\nEXTEND_TIMEOUT_USEC=30000000") {
+	if n, err := systemd.Read(message); err != nil ||
+		!strings.HasPrefix(string(message[:n]), "STATUS=Waiting for Redis: ") ||
+		!strings.Contains(string(message[:n]), "\nEXTEND_TIMEOUT_USEC=30000000") {
 		t.Errorf("systemd was told %q, %v", message[:n], err)
 	}
 	operator := unixHTTP(t, path+"-operator.sock")
 	if status, text := page(t, operator, "http://operator/healthz"); status != http.StatusOK {
 		t.Errorf("it is not alive: %d %s", status, text)
 	}
-	if status, text := page(t, operator, "http://operator/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "waits for Redis") {
+	if status, text := page(t, operator, "http://operator/readyz"); status != http.StatusServiceUnavailable ||
+		!strings.Contains(text, "waits for Redis") {
 		t.Errorf("it is ready, or does not say why not: %d %s", status, text)
 	}
 	redis.Restart()
@@ -180,7 +188,8 @@ func TestServeThatWaitsForRedisEnds(t *testing.T) {
 	if err := os.WriteFile(path+".password", []byte("wrong"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call(t, append(flags, "redis://"+redis.Addr(), "--redis-password-file", path+".password")...).expect(t, cli.ExitNotPermitted, nil, []string{"--redis"})
+	call(t, append(flags, "redis://"+redis.Addr(), "--redis-password-file", path+".password")...).
+		expect(t, cli.ExitNotPermitted, nil, []string{"--redis"})
 }
 
 // A start that fails leaves the claims of the daemon before as they were.
@@ -196,7 +205,8 @@ func TestAStartThatFailsKeepsTheClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
-	call(t, "serve", "--socket", path, "--state-dir", path+".state", "--web", taken.Addr().String()).expect(t, cli.ExitFailed, nil, []string{"--web: listen tcp"})
+	call(t, "serve", "--socket", path, "--state-dir", path+".state", "--web", taken.Addr().String()).
+		expect(t, cli.ExitFailed, nil, []string{"--web: listen tcp"})
 
 	serving(t, path)
 	call(t, "ls", "--socket", path).expect(t, cli.ExitOK, []string{"door"}, nil)
@@ -207,11 +217,14 @@ func TestServeOverRedis(t *testing.T) {
 	redis := redistest.Start(t)
 	paths := []string{socketPath(t), socketPath(t)}
 	for _, path := range paths {
-		serving(t, path, "--redis", redis.URL()).stderr.await(t, "where the locks are", says("with the locks in redis://"))
+		serving(t, path, "--redis", redis.URL()).
+			stderr.await(t, "where the locks are", says("with the locks in redis://"))
 	}
 	first, _ := claims(t, paths[0], "door")
 	_, other := claims(t, paths[1], "desk")
-	if r, err := other.Check(t.Context(), &lockagentv1.CheckRequest{Kind: readWrite, Name: "door", Token: first.GetToken()}); err != nil || !r.GetHeld() || r.GetCurrent() {
+	if r, err := other.Check(t.Context(),
+		&lockagentv1.CheckRequest{Kind: readWrite, Name: "door", Token: first.GetToken()}); err != nil ||
+		!r.GetHeld() || r.GetCurrent() {
 		t.Errorf("the other host sees %v, %v", r, err)
 	}
 }
@@ -221,19 +234,29 @@ func TestServeThatCannot(t *testing.T) {
 	serve := func(flags ...string) result {
 		return call(t, append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)...)
 	}
-	serve("--socket", filepath.Join(path, "missing"), "--operator-socket", path+"-operator.sock").expect(t, cli.ExitFailed, nil, []string{"make the directory"})
+	serve("--socket", filepath.Join(path, "missing"), "--operator-socket", path+"-operator.sock").
+		expect(t, cli.ExitFailed, nil, []string{"make the directory"})
 	serve("--redis", "redis://127.0.0.1:1/x").expect(t, cli.ExitConfig, nil, []string{"--redis redis://127.0.0.1:1"})
-	serve("--redis", "redis://127.0.0.1:1", "--redis-password-file", path+".none").expect(t, cli.ExitConfig, nil, []string{"redis: " + path + ".none: no such file"})
+	serve("--redis", "redis://127.0.0.1:1", "--redis-password-file", path+".none").
+		expect(t, cli.ExitConfig, nil, []string{"redis: " + path + ".none: no such file"})
 	serve("--nats-stream", "X").expect(t, cli.ExitUsage, nil, []string{"--nats-stream means nothing without nats.url"})
-	serve("--nats", "nats://127.0.0.1:1", "--nats-creds", path+".none").expect(t, cli.ExitConfig, nil, []string{"--nats-creds: the file cannot be read"})
-	serve("--socket-group", "nobody-has-this").expect(t, cli.ExitUsage, nil, []string{`--socket-group names the group "nobody-has-this", which this host does not have`})
-	serve("--metrics", "256.0.0.1:1").expect(t, cli.ExitFailed, nil, []string{"256.0.0.1", "Try: lockagent serve --metrics 127.0.0.1:0"})
+	serve("--nats", "nats://127.0.0.1:1", "--nats-creds", path+".none").
+		expect(t, cli.ExitConfig, nil, []string{"--nats-creds: the file cannot be read"})
+	serve("--socket-group", "nobody-has-this").
+		expect(t, cli.ExitUsage, nil,
+			[]string{`--socket-group names the group "nobody-has-this", which this host does not have`})
+	serve("--metrics", "256.0.0.1:1").
+		expect(t, cli.ExitFailed, nil, []string{"256.0.0.1", "Try: lockagent serve --metrics 127.0.0.1:0"})
 	if err := os.WriteFile(path+".file", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	serve("--state-dir", path+".file").expect(t, cli.ExitFailed, nil, []string{"state: " + path + ".file cannot be used: ", "Try: lockagent serve --state-dir DIRECTORY"})
+	serve("--state-dir", path+".file").
+		expect(t, cli.ExitFailed, nil,
+			[]string{"state: " + path + ".file cannot be used: ", "Try: lockagent serve --state-dir DIRECTORY"})
 	settings(t, "rules: [{match: '**', users: [nobody-has-this], allow: [look]}]\n")
-	serve().expect(t, cli.ExitConfig, nil, []string{`rules.1 names the user "nobody-has-this", which this host does not have`})
+	serve().
+		expect(t, cli.ExitConfig, nil,
+			[]string{`rules.1 names the user "nobody-has-this", which this host does not have`})
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a daemon that did not start left its socket: %v", err)
 	}
@@ -256,8 +279,10 @@ func TestServeAsAProcess(t *testing.T) {
 			t.Fatalf("systemd was told %q, %v, want %s", message[:n], err, want)
 		}
 	}
-	cmd := exec.Command(program(t), "serve", "--socket", path, "--state-dir", path+".state", "--drain-then", "release", "--drain-timeout", "1h")
-	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify, "WATCHDOG_USEC=7200000000") // it beats at once, and then in an hour
+	cmd := exec.Command(program(t), "serve", "--socket", path, "--state-dir", path+".state", "--drain-then", "release",
+		"--drain-timeout", "1h")
+	// it beats at once, and then in an hour
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify, "WATCHDOG_USEC=7200000000")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -277,7 +302,8 @@ func TestServeAsAProcess(t *testing.T) {
 	told("STOPPING=1\nSTATUS=Waiting for claims to end\nEXTEND_TIMEOUT_USEC=3630000000") // longer than the unit says
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	for repeat := time.NewTicker(10 * time.Millisecond); ; { // the first ones may come before the program has let go of signals
+	// the first ones may come before the program has let go of signals
+	for repeat := time.NewTicker(10 * time.Millisecond); ; {
 		select {
 		case <-repeat.C:
 			_ = cmd.Process.Signal(syscall.SIGTERM)

@@ -36,7 +36,8 @@ func TestAuditOfGrace(t *testing.T) {
 	lost := func(s *story) *story { return s.lost(lockagent.LostDenied, 1, 9000).stop() }
 	held := func(id lockagent.AgentID) *story { return agent(id).reset(reset).on("y").held(1, 3500, 4000) }
 	first := func() *story { return agent("A").on("x").granted(1, 1000).reset(reset) }
-	const why = "the store was reset, and granted the lock to the second although the first could still come back in a grace period"
+	const why = "the store was reset, and granted the lock to the second although the first could still come back in " +
+		"a grace period"
 	verdicts{
 		"Overlap": {
 			[]*story{lost(first().graceBegan("y", "A", "B")), held("B").stop()}, Violated, "overlap: 1", why,
@@ -45,13 +46,16 @@ func TestAuditOfGrace(t *testing.T) {
 			[]*story{lost(first()), held("B").graceBegan("y", "A", "B").stop()}, Violated, "overlap: 1", why,
 		},
 		"OfWhichAThirdTells": {
-			[]*story{lost(first()), held("B").stop(), agent("C").graceBegan("y", "A", "B").stop()}, Violated, "overlap: 1", why,
+			[]*story{lost(first()), held("B").stop(), agent("C").graceBegan("y", "A", "B").stop()},
+			Violated, "overlap: 1", why,
 		},
 		"OfWhichOnlyTheEndIsTold": {
 			[]*story{lost(first()), held("B").graceEnded("y", 3000, "A").stop()}, Violated, "overlap: 1", why,
 		},
 		"NobodyTellsOfIt": {
-			[]*story{lost(first()), held("B").stop()}, Explained, "explained: 1", "cause:  the store was reset (emptied)",
+			[]*story{lost(first()), held("B").stop()},
+			Explained, "explained: 1",
+			"cause:  the store was reset (emptied)",
 		},
 		"OfAnotherIncarnation": { // and the agent of the first does not keep to any
 			[]*story{lost(first()), held("B").graceBegan("z", "A", "B").stop()}, Explained, "explained: 1", "",
@@ -67,16 +71,21 @@ func TestAuditOfGrace(t *testing.T) {
 		},
 		"AnEarlierProcessOfTheFirstKeptToOthers": {
 			[]*story{
-				lost(agent("A").graceBegan("w").on("x").granted(1, 1000).stop().next().reentered(1, 1100).released(1, 1200)),
+				lost(
+					agent("A").graceBegan("w").on("x").granted(1, 1000).stop().next().reentered(1, 1100).
+						released(1, 1200),
+				),
 				held("B").graceBegan("y", "B").stop(),
 			},
 			Explained, "explained: 1", "",
 		},
 		"TheSecondDoesNotWait": {
-			[]*story{lost(first().graceBegan("y", "A").graceEnded("y", 3600)), held("B").stop()}, Explained, "explained: 1", "",
+			[]*story{lost(first().graceBegan("y", "A").graceEnded("y", 3600)), held("B").stop()},
+			Explained, "explained: 1", "",
 		},
 		"TheSecondComesWhenItIsOver": {
-			[]*story{lost(first().graceBegan("y", "A").graceEnded("y", 3000)), held("B").stop()}, Violated, "overlap: 1", why,
+			[]*story{lost(first().graceBegan("y", "A").graceEnded("y", 3000)), held("B").stop()},
+			Violated, "overlap: 1", why,
 		},
 		"ItsEndIsNotKnown": {
 			[]*story{lost(first().graceBegan("y", "A")), held("B").stop()}, Explained, "explained: 1", "",
@@ -90,27 +99,39 @@ func TestAuditOfGrace(t *testing.T) {
 		"AClockThatIsBehind": {
 			[]*story{
 				lost(agent("A").on("x").granted(1, 1000).graceBegan("y", "A", "B")), held("B").stop(),
-				agent("C").reset(lockagent.Reset{From: "x", To: "y", Reason: "failed over", After: clock(1900), Before: clock(1500)}).stop(),
+				agent("C").
+					reset(
+						lockagent.Reset{
+							From: "x", To: "y", Reason: "failed over", After: clock(1900), Before: clock(1500),
+						},
+					).
+					stop(),
 			},
 			Explained, "explained: 1", "",
 		},
 		"TheFirstCameBack": {
 			[]*story{
-				first().graceBegan("y", "A", "B").renewed(1, 2000).released(1, 9000).returned(1, 9000).stop(), held("B").stop(),
+				first().graceBegan("y", "A", "B").renewed(1, 2000).released(1, 9000).returned(1, 9000).stop(),
+				held("B").stop(),
 			},
-			Violated, "overlap: 1", "the store granted the lock to the second while the first had a lease that was not over",
+			Violated, "overlap: 1",
+			"the store granted the lock to the second while the first had a lease that was not over",
 		},
 		"GoesOn": {
 			[]*story{
-				first().graceBegan("y", "A", "B").graceEnded("y", 1700).renewed(1, 2000).released(1, 9000).returned(1, 9000).stop(),
+				first().graceBegan("y", "A", "B").graceEnded("y", 1700).renewed(1, 2000).released(1, 9000).
+					returned(1, 9000).stop(),
 				agent("B").reset(reset).on("y").held(1, 9500, 9600).stop(),
 			},
-			Proven, "", "grace: the store (emptied) waited for the holders of before for 300ms, from 2026-03-01T14:00:01.400Z on; all came back",
+			Proven, "",
+			"grace: the store (emptied) waited for the holders of before for 300ms, from 2026-03-01T14:00:01.400Z " +
+				"on; all came back",
 		},
 		"ATokenThatFell": {
 			[]*story{
 				first().graceBegan("y", "A", "B").renewed(1, 2000).released(1, 9000).returned(1, 9000).stop(),
-				agent("B").reset(reset).on("y").held(1, 9500, 9600).edit(func(r *events.Record) { r.Token = lockagent.Token(clock(900)) }).stop(),
+				agent("B").reset(reset).on("y").held(1, 9500, 9600).
+					edit(func(r *events.Record) { r.Token = lockagent.Token(clock(900)) }).stop(),
 			},
 			Violated, "token fell: 1", "",
 		},
@@ -120,23 +141,29 @@ func TestAuditOfGrace(t *testing.T) {
 			"the store was reset, and ended the hold although its agent could come back in a grace period",
 		},
 		"LostWhenItsLeaseWasOver": {
-			[]*story{first().graceBegan("y", "A").lost(lockagent.LostDenied, 1, 31_000).stop()}, Violated, "outlived its lease: 1", "",
+			[]*story{first().graceBegan("y", "A").lost(lockagent.LostDenied, 1, 31_000).stop()},
+			Violated, "outlived its lease: 1", "",
 		},
 		"LostWithoutGrace": {[]*story{lost(first()), agent("B").graceBegan("y", "B").stop()}, Proven, "", ""},
 		"LostToOneThatDoesNotWait": {
-			[]*story{first().graceBegan("y", "A").lost(lockagent.LostDenied, 1, 3700).stop(), held("B").stop()}, Explained, "explained: 1", "",
+			[]*story{first().graceBegan("y", "A").lost(lockagent.LostDenied, 1, 3700).stop(), held("B").stop()},
+			Explained, "explained: 1", "",
 		},
 		"ReleasedBeforeItCameBack": { // the store had forgotten it, and nobody lost anything
 			[]*story{first().graceBegan("y", "A").released(1, 1500).foundOver(1, 1600).stop()}, Proven, "", "",
 		},
 		"Broken": {
-			[]*story{lost(first().graceBegan("y", "A", "B")), agent("B").broke(3400).reset(reset).on("y").held(1, 3500, 4000).stop()},
+			[]*story{
+				lost(first().graceBegan("y", "A", "B")),
+				agent("B").broke(3400).reset(reset).on("y").held(1, 3500, 4000).stop(),
+			},
 			Explained, "explained: 1", "an operator (olga) broke the lock",
 		},
 		"TwoResets": {
 			[]*story{
 				lost(agent("A").on("x").granted(1, 1000)),
-				agent("B").reset(reset).graceBegan("y", "A", "B").reset(emptied("y", "z", 2000)).graceBegan("z", "A", "B").on("z").
+				agent("B").reset(reset).graceBegan("y", "A", "B").reset(emptied("y", "z", 2000)).
+					graceBegan("z", "A", "B").on("z").
 					held(1, 3500, 4000).stop(),
 			},
 			Violated, "overlap: 1", why,
@@ -144,16 +171,20 @@ func TestAuditOfGrace(t *testing.T) {
 		"TwoResetsAndOneGracePeriod": {
 			[]*story{
 				lost(agent("A").on("x").granted(1, 1000)),
-				agent("B").reset(reset).graceBegan("y", "A", "B").reset(emptied("y", "z", 2000)).on("z").held(1, 3500, 4000).stop(),
+				agent("B").reset(reset).graceBegan("y", "A", "B").reset(emptied("y", "z", 2000)).on("z").
+					held(1, 3500, 4000).stop(),
 			},
-			Explained, "explained: 1", "cause:  the store was reset (emptied) at some time from 2026-03-01T14:00:01.700Z",
+			Explained, "explained: 1",
+			"cause:  the store was reset (emptied) at some time from 2026-03-01T14:00:01.700Z",
 		},
 		"TheFirstResetHasNone": {
 			[]*story{
 				lost(agent("A").on("x").granted(1, 1000)),
-				agent("B").reset(reset).reset(emptied("y", "z", 2000)).graceBegan("z", "A", "B").on("z").held(1, 3500, 4000).stop(),
+				agent("B").reset(reset).reset(emptied("y", "z", 2000)).graceBegan("z", "A", "B").on("z").
+					held(1, 3500, 4000).stop(),
 			},
-			Explained, "explained: 1", "cause:  the store was reset (emptied) at some time from 2026-03-01T14:00:01.100Z",
+			Explained, "explained: 1",
+			"cause:  the store was reset (emptied) at some time from 2026-03-01T14:00:01.100Z",
 		},
 		"IncarnationsWithoutNames": {
 			[]*story{
@@ -171,29 +202,38 @@ func TestAuditOfGrace(t *testing.T) {
 		},
 		"TheNextIncarnationHadNotBegun": { // and the first has slept through the one between
 			[]*story{
-				agent("A").on("x").granted(1, 1000).reset(lockagent.Reset{From: "x", To: "z", Reason: "emptied", After: clock(1100), Before: clock(8500)}).
+				agent("A").on("x").granted(1, 1000).
+					reset(
+						lockagent.Reset{From: "x", To: "z", Reason: "emptied", After: clock(1100), Before: clock(8500)},
+					).
 					lost(lockagent.LostDenied, 1, 9000).stop(),
 				agent("B").reset(reset).graceBegan("y", "A", "B").on("y").held(1, 3500, 4000).
-					reset(emptied("y", "z", 8000)).graceBegan("z", "A", "B").edit(func(r *events.Record) { r.Grace.Began = clock(8000) }).stop(),
+					reset(emptied("y", "z", 8000)).graceBegan("z", "A", "B").
+					edit(func(r *events.Record) { r.Grace.Began = clock(8000) }).stop(),
 			},
 			Violated, "overlap: 1", why,
 		},
 		"TheOldMasterThawsAtOnce": { // the clocks of the two differ a little
 			[]*story{
-				agent("A").reset(emptied("x", "y", 950)).graceBegan("y", "A", "B").edit(func(r *events.Record) { r.Grace.Began = clock(1600) }).
+				agent("A").reset(emptied("x", "y", 950)).graceBegan("y", "A", "B").
+					edit(func(r *events.Record) { r.Grace.Began = clock(1600) }).
 					on("y").held(1, 1000, 3000).stop(),
 				agent("B").on("x").granted(1, 1500).lost(lockagent.LostDenied, 1, 3200).stop(),
 			},
 			Explained, "explained: 1", "",
 		},
 		"LostByTheOldMaster": { // which granted it when the next one had begun
-			[]*story{agent("A").on("x").granted(1, 1500).reset(emptied("x", "y", 3000)).graceBegan("y", "A").lost(lockagent.LostDenied, 1, 3200).stop()},
+			[]*story{
+				agent("A").on("x").granted(1, 1500).reset(emptied("x", "y", 3000)).graceBegan("y", "A").
+					lost(lockagent.LostDenied, 1, 3200).stop(),
+			},
 			Proven, "", "",
 		},
 		"BeforeTheStoreIsNamed": {
 			[]*story{
 				lost(agent("A").on("x").granted(1, 1000)),
-				agent("B").edit(func(r *events.Record) { r.Store = "" }).at("").reset(reset).graceBegan("y", "A", "B").at("s").on("y").held(1, 3500, 4000).stop(),
+				agent("B").edit(func(r *events.Record) { r.Store = "" }).at("").reset(reset).graceBegan("y", "A", "B").
+					at("s").on("y").held(1, 3500, 4000).stop(),
 			},
 			Violated, "overlap: 1", why,
 		},
@@ -208,52 +248,66 @@ func TestAuditOfGrace(t *testing.T) {
 			Violated, "overlap: 1", why,
 		},
 		"FirstStart": {
-			[]*story{agent("A").graceBegan("x").graceEnded("x", 3400).edit(func(r *events.Record) { r.Grace.Reason = "first start" }).
+			[]*story{agent("A").graceBegan("x").graceEnded("x", 3400).
+				edit(func(r *events.Record) { r.Grace.Reason = "first start" }).
 				on("x").held(1, 3500, 4000).stop()},
 			Proven, "", "",
 		},
 		"TheFirstCrashed": { // it may have gone on until the end of its lease
 			[]*story{
-				agent("A").on("x").granted(1, 1000), agent("B").reset(reset).graceBegan("y", "A", "B").on("y").held(1, 20_000, 21_000).stop(),
+				agent("A").on("x").granted(1, 1000),
+				agent("B").reset(reset).graceBegan("y", "A", "B").on("y").held(1, 20_000, 21_000).stop(),
 			},
 			Incomplete, "not stopped: 1, unproven: 1", "before its lease was over",
 		},
 		"Permits": {
 			[]*story{
-				lost(agent("A").permits(lockagent.Semaphore, 1, 1).changes(500, lockagent.TrySetPermits, 1).on("x").granted(1, 1000).
+				lost(agent("A").permits(lockagent.Semaphore, 1, 1).changes(500, lockagent.TrySetPermits, 1).on("x").
+					granted(1, 1000).
 					reset(reset).graceBegan("y", "A", "B")),
-				held("B").edit(func(r *events.Record) { r.LockKind, r.Permits, r.Total = lockagent.Semaphore, 1, 1 }).stop(),
+				held("B").edit(func(r *events.Record) { r.LockKind, r.Permits, r.Total = lockagent.Semaphore, 1, 1 }).
+					stop(),
 			},
 			Violated, "too many permits: 1", "",
 		},
 		"PermitsOfOneThatHasNotNoticed": {
 			[]*story{
-				lost(agent("A").permits(lockagent.Semaphore, 1, 1).changes(500, lockagent.TrySetPermits, 1).on("x").granted(1, 1000)),
-				held("B").edit(func(r *events.Record) { r.LockKind, r.Permits, r.Total = lockagent.Semaphore, 1, 1 }).graceBegan("y", "A", "B").stop(),
+				lost(
+					agent("A").permits(lockagent.Semaphore, 1, 1).changes(500, lockagent.TrySetPermits, 1).on("x").
+						granted(1, 1000),
+				),
+				held("B").edit(func(r *events.Record) { r.LockKind, r.Permits, r.Total = lockagent.Semaphore, 1, 1 }).
+					graceBegan("y", "A", "B").stop(),
 			},
 			Violated, "too many permits: 1", "",
 		},
 		"PermitsAndClocksOfTwoServers": {
 			[]*story{
-				agent("A").permits(lockagent.Semaphore, 1, 1).changes(500, lockagent.TrySetPermits, 1).on("x").granted(1, 1000).
+				agent("A").permits(lockagent.Semaphore, 1, 1).changes(500, lockagent.TrySetPermits, 1).on("x").
+					granted(1, 1000).
 					reset(reset).graceBegan("y", "A", "B").released(1, 4000).returned(1, 4000).stop(),
-				held("B").edit(func(r *events.Record) { r.LockKind, r.Permits, r.Total = lockagent.Semaphore, 1, 1 }).stop(),
+				held("B").edit(func(r *events.Record) { r.LockKind, r.Permits, r.Total = lockagent.Semaphore, 1, 1 }).
+					stop(),
 			},
 			Incomplete, "unproven: 1", "perhaps more permits were in use than there were: up to 2 of 1",
 		},
 		"PermitsLostToOneThatDoesNotWait": {
 			[]*story{
-				agent("A").permits(lockagent.Semaphore, 1, 1).changes(500, lockagent.TrySetPermits, 1).on("x").granted(1, 1000).
+				agent("A").permits(lockagent.Semaphore, 1, 1).changes(500, lockagent.TrySetPermits, 1).on("x").
+					granted(1, 1000).
 					reset(reset).graceBegan("y", "A").lost(lockagent.LostDenied, 1, 3700).stop(),
-				held("B").edit(func(r *events.Record) { r.LockKind, r.Permits, r.Total = lockagent.Semaphore, 1, 1 }).stop(),
+				held("B").edit(func(r *events.Record) { r.LockKind, r.Permits, r.Total = lockagent.Semaphore, 1, 1 }).
+					stop(),
 			},
 			Explained, "explained: 1", "",
 		},
 		"PermitsWithoutGrace": {
 			[]*story{
-				lost(agent("A").permits(lockagent.Semaphore, 1, 1).changes(500, lockagent.TrySetPermits, 1).on("x").granted(1, 1000).
+				lost(agent("A").permits(lockagent.Semaphore, 1, 1).changes(500, lockagent.TrySetPermits, 1).on("x").
+					granted(1, 1000).
 					reset(reset)),
-				held("B").edit(func(r *events.Record) { r.LockKind, r.Permits, r.Total = lockagent.Semaphore, 1, 1 }).stop(),
+				held("B").edit(func(r *events.Record) { r.LockKind, r.Permits, r.Total = lockagent.Semaphore, 1, 1 }).
+					stop(),
 			},
 			Explained, "explained: 1", "",
 		},
@@ -262,7 +316,8 @@ func TestAuditOfGrace(t *testing.T) {
 
 // What agents drop of grace periods leaves no hole in a proof.
 func TestDroppedGrace(t *testing.T) {
-	s := agent("A").granted(1, 1000).dropped(lockagent.EventGraceBegan, lockagent.EventGraceEnded).released(1, 2000).returned(1, 2000).stop()
+	s := agent("A").granted(1, 1000).dropped(lockagent.EventGraceBegan, lockagent.EventGraceEnded).released(1, 2000).
+		returned(1, 2000).stop()
 	if r := audited(recordsOf([]*story{s, agent("B").held(1, 2500, 2600).stop()})); r.Verdict != Proven {
 		t.Errorf("%v", r)
 	}
@@ -273,7 +328,8 @@ func TestGracesInReports(t *testing.T) {
 	a := newAudit()
 	for _, r := range recordsOf([]*story{
 		agent("A").graceBegan("y", "A", "B", "C").graceEnded("y", 31_400, "B").stop(),
-		agent("D").graceEnded("y", 31_400, "C").edit(func(r *events.Record) { r.Grace.More = 7 }).graceBegan("z", "A").stop(),
+		agent("D").graceEnded("y", 31_400, "C").edit(func(r *events.Record) { r.Grace.More = 7 }).graceBegan("z", "A").
+			stop(),
 	}) {
 		a.Add(r)
 	}
@@ -286,14 +342,17 @@ func TestGracesInReports(t *testing.T) {
 		got = append(got, fmt.Sprint(g.Store, " ", g.Incarnation, " ", g))
 	}
 	want := []string{
-		"s y the store (emptied) waited for the holders of before for 30s, from 2026-03-01T14:00:01.400Z on; B, C and 7 more did not come back",
-		"s z the store (emptied) waited for the holders of before from 2026-03-01T14:00:01.400Z on; the log does not have the end",
+		"s y the store (emptied) waited for the holders of before for 30s, from 2026-03-01T14:00:01.400Z on; B, C " +
+			"and 7 more did not come back",
+		"s z the store (emptied) waited for the holders of before from 2026-03-01T14:00:01.400Z on; the log does not " +
+			"have the end",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for text, g := range map[string]Grace{
-		"": {}, "A": {Missing: []lockagent.AgentID{"A"}}, "A and B": {Missing: []lockagent.AgentID{"A", "B"}}, "3 more": {More: 3},
+		"": {}, "A": {Missing: []lockagent.AgentID{"A"}}, "A and B": {Missing: []lockagent.AgentID{"A", "B"}},
+		"3 more":             {More: 3},
 		"A, B, C and 4 more": {Missing: []lockagent.AgentID{"A", "B", "C", "D"}, More: 3},
 	} {
 		if got := g.MissingText(); got != text {
@@ -358,7 +417,8 @@ func TestGracesAreForgotten(t *testing.T) {
 		t.Errorf("%d grace periods are remembered", n)
 	}
 	r := a.Report()
-	if g := r.Graces.First[0]; r.Graces.Count != many || r.Violations.Count > 0 || g.Ended.Sub(g.Began) != 500*time.Millisecond {
+	if g := r.Graces.First[0]; r.Graces.Count != many || r.Violations.Count > 0 ||
+		g.Ended.Sub(g.Began) != 500*time.Millisecond {
 		t.Errorf("%v", r)
 	}
 }

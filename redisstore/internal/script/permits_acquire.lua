@@ -7,9 +7,10 @@
 -- ARGV[11]  the number of permits
 -- ARGV[12]  ARGV[2] if the tenure asks for a place in the queue, or ""
 --
--- Reply: as of acquire.lua, for one lock, with "p" for "g", and "P" for "G". The first place in the queue has a "k", as behind a holder
--- that tells nobody. A "p" ends with the number of all permits, or 0 if the tenure had its permits before. In place of
--- a holder there is a text for people. A "u" with the number of outsiders says that nobody has set the semaphore.
+-- Reply: as of acquire.lua, for one lock, with "p" for "g", and "P" for "G". The first place in the queue has a "k", as
+-- behind a holder that tells nobody. A "p" ends with the number of all permits, or 0 if the tenure had its permits
+-- before. In place of a holder there is a text for people. A "u" with the number of outsiders says that nobody has set
+-- the semaphore.
 
 local call, pcall = redis.call, redis.pcall
 local seen = call('TIME')
