@@ -25,7 +25,8 @@ type Config struct {
 	// NewNodes says that the nodes are new: nobody can hold a lock that they have forgotten. They vote at
 	// once. Set it for tests, and for the first start of a quorum if that must not wait. A new node looks like one that
 	// was emptied just now, so without NewNodes it has no vote for LongestLease. If NewNodes stays
-	// set, a program that starts after a node was emptied may be granted a lock that somebody holds.
+	// set, a program that starts after a node was emptied may be granted a lock that somebody holds. A node on Redis
+	// begins with a grace period of its own: open it with redisstore.NoGraceFirst if that must not wait, either.
 	NewNodes bool
 
 	// NodeTimeout is how long a call waits for a node while the others do not decide it. Make it

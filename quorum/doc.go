@@ -68,6 +68,13 @@
 // granted for that time, and [Store.OnReset] tells the agents, so that holders look after their
 // tenures.
 //
+// Grace periods of the nodes. Package redisstore has them by default, see [lockagent.Grace]. They do not take the place
+// of the rule above: other stores have none, none follows a step of the clock, and a node that has forgotten everything
+// waits for a moment only if the first who reaches the node did not know it before. Nor do they add to the time without
+// a vote: a period lasts until the longest lease in use is over, counted from the same reset. It does not end earlier,
+// because nobody tells a node that an agent has come back. Meanwhile a renewal puts a tenure back at the node. So a hold
+// goes on even if a majority of the nodes has forgotten it.
+//
 // Repair. While a majority has a tenure, nobody else can have one. So another node may take the tenure
 // up again, and counts from then on. Without a majority nothing is repaired. An operator may have
 // broken the lock, and another may have held it.

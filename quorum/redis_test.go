@@ -48,8 +48,55 @@ func TestAProgramStartsAfterAServerCameBackEmpty(t *testing.T) {
 	}
 	all[1].Age(time.Hour)
 	all[0].Do("DEL", string(orders)) // the lease is over
-	if reply, err := try(open(), "last"); err != nil || !reply.Granted {
-		t.Errorf("Acquire = %+v, %v; want it granted", reply, err)
+	last := open()
+	waittest.Until(t, "the end of a grace period", func() bool { // that began because somebody knew the server
+		reply, err := try(last, "last")
+		return err == nil && reply.Granted
+	})
+}
+
+// Servers that were emptied have grace periods: a renewal puts a tenure back there, and nobody else is granted the lock.
+func TestAHoldComesBackToAMajorityThatWasEmptied(t *testing.T) {
+	t.Parallel()
+	all := startServers(t, 3)
+	config := quorum.Config{NewNodes: true, LongestLease: time.Hour}
+	open := func(agent lockagent.AgentID) *quorum.Store {
+		s := openNodes(t, config, all.dial(t))
+		storetest.Listen(t, s, agent)
+		return s
+	}
+	holder, other := open("holder"), open("other")
+	try := func(s *quorum.Store, agent lockagent.AgentID, number uint64) (lockagent.AcquireReply, error) {
+		return storetest.Acquire(t, s, lockagent.AcquireRequest{
+			Name: orders, Tenure: lockagent.Tenure{Agent: agent, Number: number}, Lease: time.Hour,
+		})
+	}
+	granted, err := try(holder, "holder", 1)
+	if err != nil || !granted.Granted {
+		t.Fatalf("Acquire = %+v, %v; want it granted", granted, err)
+	}
+	if reply, err := try(other, "other", 1); err != nil || reply.Granted {
+		t.Fatalf("Acquire = %+v, %v; want it held", reply, err)
+	}
+	for _, server := range all[:2] {
+		server.Do("FLUSHALL")
+	}
+	if reply, err := try(other, "other", 2); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+		t.Errorf("Acquire = %+v, %v; want ErrStoreUnavailable", reply, err)
+	}
+	renewal := lockagent.RenewRequest{
+		Name: orders, Tenure: lockagent.Tenure{Agent: "holder", Number: 1}, Lease: time.Hour, Last: granted.Token,
+		Urgent: true,
+	}
+	if reply, err := storetest.Renew(t, holder, renewal); err != nil || !reply.Held {
+		t.Fatalf("Renew = %+v, %v; want it held", reply, err)
+	}
+	for i, server := range all {
+		waittest.Until(t, "the tenure to be back", func() bool { return server.Do("HEXISTS", string(orders), "holder:1") == int64(1) })
+		t.Logf("server %d has it", i)
+	}
+	if reply, err := try(other, "other", 3); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+		t.Errorf("Acquire = %+v, %v; want ErrStoreUnavailable", reply, err)
 	}
 }
 
