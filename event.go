@@ -24,7 +24,8 @@ const (
 	EventQueued
 	// EventGranted: the lock was granted. Request, Owner, Token, Tenure, How,
 	// Waited, StoreTime, Lease, Fixed, Count, Incarnation, Permits, Total, Replicas, Holds, Link.
-	// StoreTime is when the store began or last confirmed the tenure.
+	// StoreTime is when the store began the tenure, if this is its first hold, and otherwise when the store last
+	// confirmed it. If the first hold had to wait for a renewal, Confirmed is when the store confirmed that.
 	EventGranted
 	// EventReentered: an owner that holds the lock was granted it again. As EventGranted.
 	EventReentered

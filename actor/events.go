@@ -58,7 +58,7 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 			out.Kind = lockagent.EventReentered
 		}
 		out.Token, out.How, out.Count = e.Token, e.How, e.Count
-		out.StoreTime, out.Incarnation = e.StoreTime, e.Incarnation
+		out.StoreTime, out.Confirmed, out.Incarnation = e.StoreTime, e.Again, e.Incarnation
 		out.Lease, out.Fixed = e.Lease, e.Request.Lease != 0
 		out.Permits, out.Total, out.Replicas, out.Holds = permitsOf(&e.Request), r.total, e.Replicas, holdsOf(e.Holds)
 		if l.link != nil && l.link.tenure == e.Tenure && e.How == lockagent.ByStore {

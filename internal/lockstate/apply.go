@@ -95,8 +95,8 @@ func (s *State) apply(e *Event) {
 		s.renewal = renewal{}
 		s.failures = 0
 		s.tenure = tenure{
-			number: e.Tenure, mode: s.attempt.mode, began: e.Now, incarnation: e.Incarnation, first: e.Token,
-			outsiders: e.Outsiders > 0, contested: s.attempt.contested || e.Wanted && s.attempt.mode == Shared,
+			number: e.Tenure, mode: s.attempt.mode, began: e.Now, begun: e.StoreTime, incarnation: e.Incarnation,
+			first: e.Token, outsiders: e.Outsiders > 0, contested: s.attempt.contested || e.Wanted && s.attempt.mode == Shared,
 			doubt: doubt, open: s.attempt.open,
 			unanswered: s.attempt.unanswered || e.Unanswered,
 			budgetFrom: e.Now, rests: rests, wanted: s.attempt.wanted || e.Wanted,

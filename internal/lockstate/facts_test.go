@@ -25,6 +25,27 @@ func TestFactsOfAnEnd(t *testing.T) {
 	}
 }
 
+// The first grant of a tenure tells when the tenure began, because its token is of that time, also if it had to wait for
+// a renewal. A later grant tells when the tenure was confirmed last.
+func TestTimeOfTheFirstGrant(t *testing.T) {
+	r := newRig(t)
+	r.acquire("ann", "bob")
+	r.step(StoreReset{}) // the attempt is under way, so nobody knows whether its answer is true
+	r.passLate(time.Second)
+	r.granted()
+	began := storeTime(r.now)
+	r.passLate(time.Second)
+	confirmed := storeTime(r.now)
+	r.renewed(true)
+	if e := r.last(Granted); e.StoreTime != began || e.Again != confirmed || e.How != lockagent.ByStore {
+		t.Errorf("the first grant tells %d, and %d of the renewal; want %d and %d", e.StoreTime, e.Again, began, confirmed)
+	}
+	r.release("ann")
+	if e := r.last(Granted); e.Request.Owner != "bob" || e.StoreTime != confirmed || e.Again != 0 {
+		t.Errorf("the grant of %s tells %d, and %d of a renewal; want %d", e.Request.Owner, e.StoreTime, e.Again, confirmed)
+	}
+}
+
 // The time of a denial bounds an end better than the last confirmation, which knows nothing of a
 // clock that was set meanwhile.
 func TestUntilOfADenial(t *testing.T) {

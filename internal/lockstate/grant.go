@@ -98,6 +98,9 @@ func (s *State) granted(w *slot, m Moment) (e Event) {
 	switch {
 	case t.holds == 0:
 		e.How = lockagent.ByStore
+		if t.storeTime != t.begun {
+			e.StoreTime, e.Again = t.begun, t.storeTime
+		}
 	case s.Resting():
 		e.How = lockagent.ByRest
 	}

@@ -16,6 +16,7 @@ type tenure struct {
 	lease       time.Duration
 	replied     Instant             // when that call was answered
 	storeTime   lockagent.StoreTime // when the store decided about that call
+	begun       lockagent.StoreTime // when the store began the tenure; 0 if another process had it before
 	incarnation string
 	replicas    int             // that had what the last confirmed call wrote
 	first       lockagent.Token // of the first hold

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -52,7 +53,7 @@ func (p *Pulse) See(now time.Duration, e *lockagent.Event) (earlier bool) {
 		p.holds++
 		p.sum += lockagent.HoldSum(e.Lock, e.Tenure, e.Token)
 		if e.How == lockagent.ByStore { // a hand-off has an older time
-			p.read(now, e.StoreTime)
+			p.read(now, cmp.Or(e.Confirmed, e.StoreTime))
 		}
 	case lockagent.EventRenewed:
 		if now >= p.ignore {

@@ -48,9 +48,12 @@ func TestPulse(t *testing.T) {
 	wantBeat(10500*time.Millisecond, lockagent.Event{Store: "s", StoreTime: 900 * second, Lease: 30 * time.Second}, 3)
 
 	see(11*time.Second, lockagent.Event{Kind: lockagent.EventLost, Token: 3})
-	grant := lockagent.Event{Kind: lockagent.EventGranted, Token: 5, Count: 1, How: lockagent.ByStore, StoreTime: 1000 * second}
+	grant := lockagent.Event{
+		Kind: lockagent.EventGranted, Token: 5, Count: 1, How: lockagent.ByStore,
+		StoreTime: 999 * second, Confirmed: 1000 * second, // it waited for a renewal
+	}
 	see(11*time.Second, grant)
-	grant.Token, grant.How, grant.StoreTime = 6, lockagent.ByHandOff, 990*second // the tenure is older
+	grant.Token, grant.How, grant.StoreTime, grant.Confirmed = 6, lockagent.ByHandOff, 990*second, 0 // the tenure is older
 	see(12*time.Second, grant)
 	see(12*time.Second, lockagent.Event{Kind: lockagent.EventReentered, Token: 5, Count: 2})
 	see(13*time.Second, lockagent.Event{Kind: lockagent.EventReleased, Token: 5, Count: 1})
