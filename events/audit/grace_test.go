@@ -141,7 +141,7 @@ func TestAuditOfGrace(t *testing.T) {
 			"the store was reset, and ended the hold although its agent could come back in a grace period",
 		},
 		"LostWhenItsLeaseWasOver": {
-			[]*story{first().graceBegan("y", "A").lost(lockagent.LostDenied, 1, 31_000).stop()},
+			[]*story{first().graceBegan("y", "A").lost(lockagent.LostDenied, 1, 32_000).stop()},
 			Violated, "outlived its lease: 1", "",
 		},
 		"LostWithoutGrace": {[]*story{lost(first()), agent("B").graceBegan("y", "B").stop()}, Proven, "", ""},

@@ -216,6 +216,7 @@ func (x *Independent) judge(log []*events.Record) {
 		lasted lockagent.StoreTime // it went on then, as a record told before its end
 	}
 	open := make(map[lockagent.Token]*hold)
+	denied := lockagent.StoreTime(0) // when the lease was over of a hold that was lost because the store denied it
 	for i, r := range log {
 		h, shared := open[r.Token], r.Mode == lockagent.Shared
 		begins := r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld
@@ -279,8 +280,11 @@ func (x *Independent) judge(log []*events.Record) {
 			least := max(h.from.Add(r.Held-r.Held/drift), r.Confirmed, h.lasted)
 			t.least = max(t.least, least)
 			until, limit := r.Until, t.confirmed.Add(r.Lease)
-			if r.Kind == lockagent.EventExpired || r.Reason == lockagent.LostDeadline {
+			switch {
+			case r.Kind == lockagent.EventExpired || r.Reason == lockagent.LostDeadline:
 				until = min(until, limit) // the agent trusts no lease beyond its end
+			case r.Kind == lockagent.EventLost && r.Reason == lockagent.LostDenied && r.Lease != 0:
+				until, denied = min(until, max(limit, least)), limit // the answer that tells of it may be slow
 			}
 			t.most = max(t.most, t.least, until)
 			if r.Until < max(least.Add(-near), t.start) || r.Lease != 0 && until > limit {
@@ -293,9 +297,14 @@ func (x *Independent) judge(log []*events.Record) {
 		least := t.least
 		if r.Kind == lockagent.EventReturned && r.Reason != 0 {
 			least = t.confirmed // the store found that the tenure was over, perhaps before the agent knew it
+			if denied != 0 {    // by that the agent lost it
+				t.least, t.most = max(t.least, r.Returned), max(t.most, r.Returned)
+			}
 		}
 		if r.Returned < least.Add(-near) || len(open) > 0 {
 			x.contradicts(r, "its tenure was over before the time for which it was held")
+		} else if denied != 0 && r.Returned > denied.Add(near) {
+			x.contradicts(r, "its hold went on beyond its lease")
 		} else if r.Reason == 0 {
 			t.most = max(t.least, min(t.most, r.Returned))
 		}

@@ -375,10 +375,13 @@ func (s *span) end(a *Audit, h *fold.Hold, r *events.Record, ungranted bool) {
 		returned = least
 	}
 	if end := s.confirmedEnd(); end != 0 && until > end {
-		if r.Kind == lockagent.EventExpired || r.Reason == lockagent.LostDeadline {
+		switch {
+		case r.Kind == lockagent.EventExpired || r.Reason == lockagent.LostDeadline:
 			s.Told = max(s.Told, until)
 			until = end // the agent does not trust a lease beyond its end, whenever its process runs again
-		} else {
+		case r.Kind == lockagent.EventLost && r.Reason == lockagent.LostDenied && least <= end:
+			until = end // it was before the deadline: the bound is later because the answer was slow
+		default:
 			a.suspect(s, suspect{Kind: Outlived, Hold: p, By: until.Sub(end), At: until, Why: fmt.Sprintf(
 				"the store had confirmed its lease until %s, and its agent says that it was held until %s", show.Store(end), show.Store(until))})
 		}
@@ -474,8 +477,8 @@ func (a follower) Returned(key fold.LockKey, r *events.Record) {
 		lock.over(s)
 	}
 	if r.Reason != 0 {
-		if r.Reason == lockagent.LostDenied && !s.Denied {
-			s.Denied, s.DeniedAt = true, max(at, s.Until)
+		if r.Reason == lockagent.LostDenied {
+			a.denied(key.Store, s, r)
 		}
 		return
 	}
@@ -484,6 +487,28 @@ func (a follower) Returned(key fold.LockKey, r *events.Record) {
 			s.Until, s.Last.End = at, at
 		}
 		s.Least = max(s.Least, s.Until)
+	}
+}
+
+// denied notes when the store said that it does not have a tenure. If the holder lost the hold by that, it went on until
+// then.
+func (a *Audit) denied(store string, s *span, r *events.Record) {
+	at, end, near := r.Returned, s.confirmedEnd(), rounding(store)
+	if !s.Denied {
+		s.Denied, s.DeniedAt = true, max(at, s.Until)
+		return
+	}
+	if at == 0 || s.Last.Reason != lockagent.LostDenied {
+		return
+	}
+	s.DeniedAt, s.Least = at, max(s.Least, min(at, s.Until))
+	if slices.ContainsFunc(a.current.Resets, func(r StoreReset) bool { return r.From != r.To && r.Before >= s.Start }) {
+		near = slack // the clocks of two servers may differ
+	}
+	if end != 0 && at > end.Add(near) {
+		a.suspect(s, suspect{Kind: Outlived, Hold: s.Last, By: at.Sub(end), At: at, Why: fmt.Sprintf(
+			"the store had confirmed its lease until %s, and it was still held when the store denied it at %s",
+			show.Store(end), show.Store(at))})
 	}
 }
 

@@ -122,6 +122,7 @@ type worldTenure struct {
 	number uint64
 	mode   lockagent.Mode      // as the store knows
 	n      int                 // permits, if it is one of a semaphore
+	total  int                 // which had so many when the store granted them
 	back   int                 // so many of them were given back by their ids
 	token  lockagent.StoreTime // of its first hold
 	lease  int
@@ -129,6 +130,7 @@ type worldTenure struct {
 	inc    int
 	holds  int
 
+	begun     lockagent.StoreTime // when the store began it
 	told      lockagent.StoreTime // when the store answered last, as the store said,
 	at        int                 // and as it was
 	confirmed lockagent.StoreTime // likewise, of the last answer that confirmed it

@@ -107,12 +107,39 @@ func (w *world) acquire(a *worldAgent, name lockagent.Name) {
 		t.lease, t.fixed = 2000, true
 	}
 	w.confirm(t, at)
+	t.begun = at
+	if n > 0 {
+		t.total = s.total
+	}
 	s.locks[name] = append(s.locks[name], t)
 	a.has[name] = t
+	// The first hold waits for a renewal if messages of the store may have been lost. No record would tell of a tenure that
+	// began against the rules, and ended before that.
+	if w.chance(6) && !(a.hasty && s.grace.on) {
+		t.rests, t.silent, t.ends = true, true, w.now+w.rand.IntN(1000)
+		return
+	}
 	w.grant(a, t, mode, lockagent.ByStore)
 	if t.ends-w.now < 20 { // a short hold is one record
 		w.short(a, t)
 	}
+}
+
+// grantFirst asks the store whether a tenure goes on that it has begun, and begins the first hold.
+func (w *world) grantFirst(a *worldAgent, t *worldTenure) {
+	if w.now < a.deaf {
+		return
+	}
+	w.answered(a)
+	if t.over || t.back > 0 || w.now >= t.expires {
+		t.rests = false
+		w.giveBack(a, t)
+		return
+	}
+	w.confirm(t, a.store.clock(w.now))
+	a.newest, a.confirmed = w.now, max(a.confirmed, t.confirmed)
+	t.rests, t.silent = false, false
+	w.grant(a, t, t.mode, lockagent.ByStore)
 }
 
 // confirm is a grant or a renewal. The agent knows when it asked, and the answer may have taken a while.
@@ -142,18 +169,22 @@ func (w *world) grant(a *worldAgent, t *worldTenure, mode lockagent.Mode, how lo
 		store: a.store.id, lock: t.lock, mode: mode, n: t.n, agent: a.id, epoch: a.epoch, tenure: t.number,
 		token: lockagent.Token(t.token) + lockagent.Token(t.holds) - 1, from: w.now, began: t.told,
 	}
+	again := lockagent.StoreTime(0)
+	if how == lockagent.ByStore && t.told != t.begun {
+		t.hold.began, again = t.begun, t.told
+	}
 	if t.n > 0 {
-		t.hold.total = a.store.total
+		t.hold.total = max(t.total, a.store.total)
 	}
 	w.holds = append(w.holds, t.hold)
 	e := w.about(t, lockagent.EventGranted)
-	e.How, e.StoreTime, e.Count, e.Incarnation = how, t.told, 1, incarnation(t.inc)
+	e.How, e.StoreTime, e.Confirmed, e.Count, e.Incarnation = how, t.hold.began, again, 1, incarnation(t.inc)
 	w.record(a, e)
 }
 
 func (w *world) about(t *worldTenure, kind lockagent.EventKind) lockagent.Event {
 	return lockagent.Event{
-		Kind: kind, Lock: t.lock, LockKind: t.agent.store.kindOf(t.lock), Permits: t.n, Total: t.hold.total,
+		Kind: kind, Lock: t.lock, LockKind: t.agent.store.kindOf(t.lock), Permits: t.n, Total: t.total,
 		Mode: t.worldHold.mode, Owner: t.owner, Tenure: t.number, Fixed: t.fixed,
 		Token: t.hold.token, Lease: time.Duration(t.lease) * time.Millisecond, Who: processOf(t.owner),
 	}
@@ -195,7 +226,7 @@ func (w *world) tellHolding(a *worldAgent, t *worldTenure) {
 			Kind: lockagent.EventHolding, Lock: t.lock, LockKind: a.store.kindOf(t.lock), Mode: h.mode, Owner: h.owner,
 			Who: processOf(h.owner), Tenure: t.number,
 			Token: h.hold.token, Fixed: t.fixed, Lease: time.Duration(t.lease) * time.Millisecond, Permits: t.n,
-			Total: h.hold.total,
+			Total: t.total,
 			Count: h.grants, Held: time.Duration(w.now-h.hold.from) * time.Millisecond, StoreTime: h.hold.began,
 			Confirmed:   t.confirmed,
 			Incarnation: incarnation(t.inc),
@@ -239,7 +270,8 @@ func (w *world) keep(a *worldAgent, t *worldTenure) {
 	case !t.fixed && (w.now-t.at >= t.lease/3 || t.turns || t.doubt) && w.now >= a.deaf:
 		w.answered(a)
 		if w.cfg.evil != confirmAll && (t.over || t.back > 0 || w.now >= t.expires) {
-			t.told, t.at = a.store.clock(w.now), w.now // what the denial says of the clock
+			// What the denial says of the clock. It may have been asked for some time ago.
+			t.told, t.at = a.store.clock(w.now), w.now-w.rand.IntN(1+min(w.now-t.at, 3000))
 			w.lose(a, t, lockagent.EventLost, lockagent.LostDenied, w.now)
 			w.giveBack(a, t)
 			return
@@ -297,7 +329,10 @@ func (w *world) rest(a *worldAgent, t *worldTenure) {
 	case w.now >= t.deadline() || w.now >= t.ends || t.broken && w.chance(3):
 		t.rests = false
 		w.giveBack(a, t)
-	case w.chance(2):
+	case !w.chance(2):
+	case t.holds == 0:
+		w.grantFirst(a, t)
+	default:
 		t.rests = false
 		w.next(a, t, lockagent.ByRest)
 	}

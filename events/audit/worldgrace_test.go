@@ -94,6 +94,10 @@ func (w *world) comesBack(a *worldAgent) {
 			continue
 		}
 		t.away = false
+		if t.holds == 0 { // nothing shows that it was granted
+			t.over = true
+			continue
+		}
 		if w.cfg.evil == impatient {
 			if w.taken(s, t) {
 				t.over = true

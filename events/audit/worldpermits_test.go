@@ -61,6 +61,9 @@ func (w *world) changesMore(a *worldAgent) {
 		w.changes(a, lockagent.SetPermits, 1+w.rand.IntN(4))
 	case s.kind == lockagent.Permits && len(s.locks[semaphore]) > 0:
 		t := s.locks[semaphore][w.rand.IntN(len(s.locks[semaphore]))]
+		if t.hold == nil {
+			return // nobody knows its ids yet
+		}
 		t.back++
 		t.hold.back = append(t.hold.back, w.now)
 		// Its other permits come back when the agent renews or releases the tenure.
