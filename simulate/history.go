@@ -14,7 +14,7 @@ import (
 type (
 	beginning struct{ holder }
 	ending    struct{ client int }
-	forgotten struct{} // the store forgot who holds the lock
+	excused   struct{} // a fault excuses that others hold the lock beside those that have it
 )
 
 // holder is a client that holds a lock.
@@ -22,7 +22,7 @@ type holder struct {
 	client  int
 	shared  bool
 	permits int
-	weak    bool // others may hold the lock at the same time: the store may have forgotten this hold
+	weak    bool // others may hold the lock at the same time: a fault excuses it
 }
 
 // modelOf is what a lock promises. Its state is a []holder, in the order of the clients.
@@ -77,9 +77,9 @@ func fits(l plan.Lock, others []holder, h holder) bool {
 const patience = 10 * time.Second
 
 // judgeHistories looks for an order of what the clients did that a lock allows.
-func (v *verdict) judgeHistories(o *outcome, strict bool) {
+func (v *verdict) judgeHistories(o *outcome) {
 	for _, l := range o.plan.Locks {
-		switch porcupine.CheckOperationsTimeout(modelOf(l), historyOf(o, l, strict), patience) {
+		switch porcupine.CheckOperationsTimeout(modelOf(l), historyOf(o, l), patience) {
 		case porcupine.Illegal:
 			v.wrong = append(v.wrong, fmt.Sprintf("history: no order of what the clients did is one that the lock %s allows", l.Name))
 		case porcupine.Unknown:
@@ -89,7 +89,7 @@ func (v *verdict) judgeHistories(o *outcome, strict bool) {
 }
 
 // historyOf returns what the clients did with a lock.
-func historyOf(o *outcome, l plan.Lock, strict bool) (history []porcupine.Operation) {
+func historyOf(o *outcome, l plan.Lock) (history []porcupine.Operation) {
 	add := func(client int, from, to time.Duration, what any) {
 		history = append(history, porcupine.Operation{ClientId: client, Input: what, Call: int64(from), Return: int64(to)})
 	}
@@ -98,14 +98,14 @@ func historyOf(o *outcome, l plan.Lock, strict bool) (history []porcupine.Operat
 			continue
 		}
 		weak := slices.ContainsFunc(o.plan.Faults, func(f plan.Fault) bool {
-			return excuses(f, strict) && h.Granted >= f.At && h.Granted <= f.End()+memory(o.plan)
+			return excuses(f) && h.Granted >= f.At && h.Granted <= f.End()+memory(o.plan)
 		})
 		add(h.Client, h.Asked, h.Granted, beginning{holder{h.Client, h.Shared, h.Permits, weak}})
 		add(h.Client, h.Ending, h.Ended, ending{h.Client})
 	}
 	for _, f := range o.plan.Faults {
-		if excuses(f, strict) {
-			add(0, f.At, f.At, forgotten{})
+		if excuses(f) {
+			add(0, f.At, f.At, excused{})
 		}
 	}
 	return history

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/simulate/plan"
 )
@@ -18,38 +19,36 @@ type verdict struct {
 }
 
 // judge asks three judges: what the locks protect, the audit of the event log, and a checker of the clients' histories.
-// With strict, a store that forgot excuses nothing.
-func judge(o *outcome, strict bool) verdict {
+func judge(o *outcome) verdict {
 	var v verdict
 	if o.crash != nil {
 		v.wrong = append(v.wrong, fmt.Sprintf("the run did not come to its end: %v", o.crash))
 	}
 	for _, b := range o.breaches {
 		text := fmt.Sprintf("%v: %s of %s: %s", b.At, b.What, b.Lock, b.Text)
-		if f, ok := excuse(o.plan, b, strict); ok {
+		if f, ok := excuse(o.plan, b); ok {
 			v.excused = append(v.excused, fmt.Sprintf("%s (%v)", text, f))
 		} else {
 			v.wrong = append(v.wrong, text)
 		}
 	}
-	v.judgeLog(o, strict)
-	v.judgeHistories(o, strict)
+	v.judgeLog(o)
+	v.judgeHistories(o)
 	return v
 }
 
 // excuses reports whether a lock may have two holders because of a fault. A store cannot help a clock that is set
-// forward and ends leases, and two servers that both grant.
-func excuses(f plan.Fault, strict bool) bool {
-	return f.Forgets() && !strict || f.Kind == plan.Split || f.Kind == plan.Step && f.Lag > 0
-}
+// forward and ends leases, and two servers that both grant. A store that has forgotten its locks excuses nothing: it
+// waits for their holders.
+func excuses(f plan.Fault) bool { return f.Kind == plan.Split || f.Kind == plan.Step && f.Lag > 0 }
 
 // excuse returns the fault that explains a breach.
-func excuse(p plan.Plan, b plan.Breach, strict bool) (plan.Fault, bool) {
+func excuse(p plan.Plan, b plan.Breach) (plan.Fault, bool) {
 	if b.What != plan.Overlap && b.What != plan.Fell {
 		return plan.Fault{}, false
 	}
 	i := slices.IndexFunc(p.Faults, func(f plan.Fault) bool {
-		return excuses(f, strict) && f.At <= b.At && f.End() >= b.From-memory(p)
+		return excuses(f) && f.At <= b.At && f.End() >= b.From-memory(p)
 	})
 	if i < 0 {
 		return plan.Fault{}, false
@@ -63,25 +62,35 @@ func memory(p plan.Plan) time.Duration { return max(p.Lease, shortTenure) + time
 // shortTenure is the least lease of a lock that an agent takes again and again.
 const shortTenure = 2 * time.Second
 
-// judgeLog audits the event log.
-func (v *verdict) judgeLog(o *outcome, strict bool) {
+// breaches are what the audit calls otherwise.
+var breaches = map[audit.ViolationKind]string{
+	audit.Overlap: plan.Overlap, audit.TooManyPermits: plan.Overlap, audit.TokenFell: plan.Fell, audit.TokenRepeated: plan.Fell,
+}
+
+// judgeLog audits the event log. A reset explains an overlap only if two servers granted.
+func (v *verdict) judgeLog(o *outcome) {
 	a := audit.New()
 	a.Tail = plan.Heartbeat
 	for _, r := range o.records {
 		a.Add(r)
 	}
 	report := a.Report()
+	unnoticed := slices.ContainsFunc(o.plan.Faults, func(f plan.Fault) bool { return f.Kind == plan.Step && !o.noticed(f) })
 	for _, found := range report.Violations.First {
 		text := fmt.Sprintf("audit: %v", found)
-		if doubtful(found) {
-			v.unsure = append(v.unsure, text)
+		b := plan.Breach{What: breaches[found.Kind], From: found.First.From.Sub(epoch), At: found.Second.From.Sub(epoch)}
+		if f, ok := excuse(o.plan, b); ok {
+			v.excused = append(v.excused, fmt.Sprintf("%s (%v)", text, f))
+		} else if unnoticed {
+			v.unsure = append(v.unsure, "nobody noticed that a clock was set, and so the audit may be wrong: "+text)
 		} else {
 			v.wrong = append(v.wrong, text)
 		}
 	}
+	split := slices.ContainsFunc(o.plan.Faults, func(f plan.Fault) bool { return f.Kind == plan.Split })
 	for _, found := range report.Explained.First {
 		text := fmt.Sprintf("audit: %v", found)
-		if strict && found.Reset != nil && found.Reset.From != found.Reset.To {
+		if found.Reset != nil && found.Reset.From != found.Reset.To && !split {
 			v.wrong = append(v.wrong, text)
 		} else {
 			v.excused = append(v.excused, text)
@@ -95,18 +104,9 @@ func (v *verdict) judgeLog(o *outcome, strict bool) {
 	}
 }
 
-// doubtful reports whether the audit may be wrong in calling something a violation. In two cases it is, if an answer
-// came late:
-//
-//   - The answer that denies a hold bounds its end. If it came late, the bound may be behind the end of the lease.
-//   - The answer to an acquire that was repeated tells a later time than that of its token. Of two holders of permits
-//     the second may have the smaller token then.
-func doubtful(v audit.Violation) bool {
-	switch v.Kind {
-	case audit.Outlived:
-		return v.First.Reason == lockagent.LostDenied
-	case audit.TokenFell:
-		return v.First.HasPermits()
-	}
-	return false
+// noticed reports whether an agent has told of a step of the clock.
+func (o *outcome) noticed(step plan.Fault) bool {
+	return slices.ContainsFunc(o.records, func(r events.Record) bool {
+		return r.Kind == lockagent.EventStoreReset && r.Reset.From == r.Reset.To && r.Time.Sub(epoch) >= step.At
+	})
 }

@@ -30,7 +30,6 @@ func main() {
 // simulation is what the flags say.
 type simulation struct {
 	machine *machine
-	strict  bool
 	out     io.Writer
 
 	// For the run of one seed.
@@ -54,7 +53,6 @@ func command(ctx context.Context, args []string, out io.Writer) (err error) {
 		lasts    = flags.Duration("for", 0, "run plans for `this` long, however many there are")
 		parallel = flags.Int("parallel", runtime.GOMAXPROCS(0), "run `so many` plans at a time")
 	)
-	flags.BoolVar(&s.strict, "strict", false, "a store that forgot excuses no overlap")
 	flags.BoolVar(&s.trace, "trace", false, "with -seed: print what happens, and each message")
 	flags.BoolVar(&s.shrink, "shrink", false, "with -seed: make the script of faults shorter while the run fails")
 	flags.StringVar(&s.picture, "svg", "", "with -seed: draw the run into this `file`")
@@ -102,7 +100,7 @@ func (s *simulation) one(ctx context.Context, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	v := judge(o, s.strict)
+	v := judge(o)
 	fmt.Fprint(s.out, s.report(o, v))
 	if s.picture != "" {
 		if err := drawInto(s.picture, o); err != nil {
@@ -127,7 +125,7 @@ func (s *simulation) fails(ctx context.Context, p plan.Plan) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return len(judge(o, s.strict).wrong) > 0, nil
+	return len(judge(o).wrong) > 0, nil
 }
 
 // report tells what the judges say of a run, and how to repeat it.
@@ -159,9 +157,6 @@ func (s *simulation) report(o *outcome, v verdict) string {
 // repeat is the command that repeats a run.
 func (s *simulation) repeat(p plan.Plan) string {
 	text := fmt.Sprintf("go -C simulate run . -seed %d", p.Seed)
-	if s.strict {
-		text += " -strict"
-	}
 	var faults []string
 	for _, f := range p.Faults {
 		faults = append(faults, f.String())

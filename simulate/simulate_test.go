@@ -69,8 +69,8 @@ func order(o *outcome) string {
 	return b.String()
 }
 
-// A store that forgets has two holders of a lock: its holder does not hear of it, and somebody else asks. Each judge sees
-// it. If a fault of the plan explains it, it counts only if the judges are strict.
+// Without grace periods a store that forgets has two holders of a lock: its holder does not hear of it, and somebody else
+// asks. Each judge sees it.
 func TestOverlapIsSeen(t *testing.T) {
 	faults, err := plan.Parse("3s deaf agent=0 for=1s, 3s deaf agent=1 for=1s, 3.05s flush")
 	if err != nil {
@@ -80,12 +80,8 @@ func TestOverlapIsSeen(t *testing.T) {
 	for seed := uint64(1); len(missing) > 0 && seed < 20; seed++ {
 		p := plan.New(seed)
 		p.Locks = []plan.Lock{{Name: "one", Kind: lockagent.PlainLock}}
-		p.Faults = faults
-		o := runOf(t, p)
-		if v := judge(o, false); len(v.wrong) > 0 {
-			t.Errorf("seed %d: the judges do not excuse %q", seed, v.wrong)
-		}
-		text := strings.Join(judge(o, true).wrong, "\n")
+		p.Faults, p.NoGrace = faults, true
+		text := strings.Join(judge(runOf(t, p)).wrong, "\n")
 		missing = slices.DeleteFunc(missing, func(of string) bool { return strings.Contains(text, of) })
 	}
 	if len(missing) > 0 {
@@ -98,24 +94,27 @@ func TestJudges(t *testing.T) {
 	hold := func(client int, from, to time.Duration) plan.Hold {
 		return plan.Hold{Lock: "one", Client: client, Permits: 1, Asked: from - 1, Granted: from, Ending: to, Ended: to + 1}
 	}
-	flush := plan.Fault{At: 2 * time.Second, Kind: plan.Flush}
+	flush, split := plan.Fault{At: 2 * time.Second, Kind: plan.Flush}, plan.Fault{At: 2 * time.Second, Kind: plan.Split}
 	const s = time.Second
+	overlap := []plan.Hold{hold(1, s, 4*s), hold(2, 3*s, 5*s)}
 	for name, test := range map[string]struct {
-		kind       lockagent.LockKind
-		holds      []plan.Hold
-		faults     []plan.Fault
-		breach     string
-		wrong, lax bool // with strict judges, and with those that are not
+		kind   lockagent.LockKind
+		holds  []plan.Hold
+		faults []plan.Fault
+		breach string
+		wrong  bool
 	}{
 		"one after the other":   {holds: []plan.Hold{hold(1, s, 2*s), hold(2, 3*s, 4*s)}},
-		"two at a time":         {holds: []plan.Hold{hold(1, s, 4*s), hold(2, 3*s, 5*s)}, wrong: true, lax: true},
-		"the store forgot":      {holds: []plan.Hold{hold(1, s, 4*s), hold(2, 3*s, 5*s)}, faults: []plan.Fault{flush}, wrong: true},
-		"permits suffice":       {kind: lockagent.Permits, holds: []plan.Hold{hold(1, s, 4*s), hold(2, 3*s, 5*s)}},
-		"permits do not":        {kind: lockagent.Permits, holds: []plan.Hold{hold(1, s, 4*s), hold(2, 2*s, 5*s), hold(3, 3*s, 5*s)}, wrong: true, lax: true},
-		"overlap":               {breach: plan.Overlap, wrong: true, lax: true},
+		"two at a time":         {holds: overlap, wrong: true},
+		"the store forgot":      {holds: overlap, faults: []plan.Fault{flush}, wrong: true},
+		"two servers":           {holds: overlap, faults: []plan.Fault{split}},
+		"permits suffice":       {kind: lockagent.Permits, holds: overlap},
+		"permits do not":        {kind: lockagent.Permits, holds: append([]plan.Hold{hold(3, 2*s, 5*s)}, overlap...), wrong: true},
+		"overlap":               {breach: plan.Overlap, wrong: true},
 		"overlap after a flush": {breach: plan.Overlap, faults: []plan.Fault{flush}, wrong: true},
-		"a token fell":          {breach: plan.Fell, wrong: true, lax: true},
-		"stuck after a flush":   {breach: plan.Stuck, faults: []plan.Fault{flush}, wrong: true, lax: true},
+		"overlap after a split": {breach: plan.Overlap, faults: []plan.Fault{split}},
+		"a token fell":          {breach: plan.Fell, wrong: true},
+		"stuck after a split":   {breach: plan.Stuck, faults: []plan.Fault{split}, wrong: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &outcome{holds: test.holds, plan: plan.Plan{
@@ -124,11 +123,8 @@ func TestJudges(t *testing.T) {
 			if test.breach != "" {
 				o.breaches = []plan.Breach{{What: test.breach, Lock: "one", From: s, At: 3 * s}}
 			}
-			if v := judge(o, true); len(v.wrong) > 0 != test.wrong {
-				t.Errorf("strict judges find wrong: %q", v.wrong)
-			}
-			if v := judge(o, false); len(v.wrong) > 0 != test.lax {
-				t.Errorf("judges that are not strict find wrong: %q", v.wrong)
+			if v := judge(o); len(v.wrong) > 0 != test.wrong {
+				t.Errorf("the judges find wrong: %q", v.wrong)
 			}
 		})
 	}

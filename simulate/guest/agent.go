@@ -45,6 +45,9 @@ func newAgent(w *world, index, life int) *agent {
 func (a *agent) live() {
 	url := "redis://" + a.link.addr()
 	config := redisstore.Config{Logger: slog.New(slog.DiscardHandler)}
+	if a.world.plan.NoGrace {
+		config.Grace = redisstore.GraceOff
+	}
 	var err error
 	for {
 		if a.store, err = config.Open(a.alive, url); err == nil {

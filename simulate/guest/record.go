@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -62,7 +63,7 @@ func (l *eventLog) see(e *lockagent.Event) {
 	case lockagent.EventGranted:
 		l.holds[this] = true
 		if e.How == lockagent.ByStore {
-			l.read(e.StoreTime)
+			l.read(cmp.Or(e.Confirmed, e.StoreTime))
 		}
 	case lockagent.EventRenewed:
 		l.confirmed = max(l.confirmed, e.StoreTime)

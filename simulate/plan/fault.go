@@ -73,9 +73,6 @@ type Fault struct {
 	Lag   time.Duration
 }
 
-// Forgets reports whether the server knows less afterwards than before.
-func (f Fault) Forgets() bool { return f.Kind == Flush || f.Kind == Restart || f.Copies() }
-
 // Copies reports whether a copy serves in the place of the server.
 func (f Fault) Copies() bool { return f.Kind == Failover || f.Kind == Split }
 

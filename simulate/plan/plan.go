@@ -19,6 +19,7 @@ type Plan struct {
 	Work    time.Duration // for how long workers ask for locks; then comes the last round
 	Locks   []Lock
 	Faults  []Fault
+	NoGrace bool // the store has no grace periods, so a store that forgets has two holders
 
 	// Latency is the least and the greatest time that a message takes.
 	Latency [2]time.Duration
