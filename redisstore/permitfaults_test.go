@@ -313,8 +313,11 @@ func TestPermitsWithAnEvictedWish(t *testing.T) {
 		if told, _ := messages.Await(lockagent.MessagePassed, "pool", p.wish(3, 1).Tenure); told.LockKind != p.kind {
 			p.t.Errorf("told %+v", told)
 		}
-		if told, ok := messages.Take(lockagent.MessageStandby, "pool", p.wish(2, 1).Tenure); !ok ||
-			told.AskAfter != 0 || told.LockKind != p.kind {
+		told, ok := messages.Take(lockagent.MessageStandby, "pool", p.wish(2, 1).Tenure)
+		if ok && told.AskAfter > 0 { // of when the third one came
+			told, ok = messages.Take(lockagent.MessageStandby, "pool", p.wish(2, 1).Tenure)
+		}
+		if !ok || told.AskAfter != 0 || told.LockKind != p.kind {
 			p.t.Errorf("told %+v, %t; want it to ask at once", told, ok)
 		}
 		p.take(2, 1)

@@ -507,6 +507,11 @@ func TestPermitsWithManyIDs(t *testing.T) {
 	p.change(lockagent.AddPermits, -1, "less")
 	p.releases(9, true) // the permits that were added are for those who wait
 	p.counts(700, 3099)
+	for range 2 { // when the second and the third one came
+		if told, _ := messages.Await(lockagent.MessageStandby, "pool", p.wish(1, 1).Tenure); told.AskAfter == 0 {
+			t.Errorf("told %+v before any permit was free", told)
+		}
+	}
 	if told, _ := messages.Await(lockagent.MessageStandby, "pool", p.wish(1, 1).Tenure); told.AskAfter != 0 {
 		t.Errorf("told %+v; want it to ask at once", told)
 	}

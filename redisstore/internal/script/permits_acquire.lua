@@ -109,6 +109,10 @@ else
   next, wants, to = permits_first(s)
   if queued and next == who and need > s.free then
     permits_want(s) -- those who come later need not: the holders know
+  elseif queued and next and wants > s.free then
+    -- The first one asks within this time anyway. But a failover may have brought its place back. Then its agent gives
+    -- the place up, and the next one tells the holders, among whom there may be ghosts.
+    queue_stand_by(s, to, next, pass_lease)
   end
   local code = queued and (next == who and 'k ' .. turns_ask_within(time, notes[3]) or 'q') or 'h'
   if kept > 0 then
