@@ -36,7 +36,12 @@ func newMachine(ctx context.Context) (*machine, error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return nil, err
 	}
-	code, err := build(ctx, filepath.Join(cache, "guest.wasm"))
+	dir, err := os.MkdirTemp("", "lockagent-simulate")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	code, err := build(ctx, filepath.Join(dir, "guest.wasm"))
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"reflect"
 	"runtime"
 	"slices"
@@ -16,8 +17,13 @@ import (
 	"github.com/lockagent/lockagent/simulate/plan"
 )
 
-// seeds is how many seeds are run: they take about a minute of one processor. make simulate runs more.
-const seeds = 20
+// seeds is how many seeds are run: each takes some three seconds of one processor. make simulate runs more.
+func seeds() int {
+	if os.Getenv("CI") != "" {
+		return 50
+	}
+	return 20
+}
 
 var theMachine = sync.OnceValues(func() (*machine, error) { return newMachine(context.Background()) })
 
@@ -41,7 +47,7 @@ func runOf(t *testing.T, p plan.Plan) *outcome {
 
 func TestSeeds(t *testing.T) {
 	var out bytes.Buffer
-	err := newSimulation(t, &out).many(t.Context(), 1, seeds, runtime.GOMAXPROCS(0))
+	err := newSimulation(t, &out).many(t.Context(), 1, seeds(), runtime.GOMAXPROCS(0))
 	t.Logf("%s", out.String())
 	if err != nil {
 		t.Error(err)
@@ -67,6 +73,33 @@ func order(o *outcome) string {
 		fmt.Fprintln(&b, h.Lock, h.Client)
 	}
 	return b.String()
+}
+
+// Another process goes on from the journal of an agent, and its clients keep their holds.
+func TestHoldsGoOnFromAJournal(t *testing.T) {
+	faults, err := plan.Parse("3s resume agent=0 for=300ms, 5s resume agent=0 for=300ms, 7s resume agent=0 for=300ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	goneOn := 0
+	for seed := uint64(1); goneOn == 0 && seed < 10; seed++ {
+		p := plan.New(seed)
+		p.Faults = faults
+		o := runOf(t, p)
+		if v := judge(o); len(v.wrong) > 0 {
+			t.Errorf("seed %d: wrong: %q", seed, v.wrong)
+		}
+		for _, h := range o.holds {
+			for _, f := range faults {
+				if plan.AgentOf(h.Client) == f.Agent && h.Granted < f.At && h.Ending > f.End() && !h.Lost {
+					goneOn++
+				}
+			}
+		}
+	}
+	if goneOn == 0 {
+		t.Error("no hold went on")
+	}
 }
 
 // Without grace periods a store that forgets has two holders of a lock: its holder does not hear of it, and somebody else

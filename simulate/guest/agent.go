@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/backend"
 	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/simulate/plan"
 )
@@ -16,8 +18,10 @@ import (
 type agent struct {
 	world       *world
 	index, life int
+	former      *agent // the life before, or nil
 	link        *link
 	log         *eventLog
+	journal     *journal // from which the next life may go on, or nil
 
 	alive context.Context // ends when the agent dies
 	end   context.CancelFunc
@@ -29,14 +33,25 @@ type agent struct {
 
 	mu     sync.Mutex // guards what follows
 	stands time.Time  // until then the agent does nothing
+	holds  []*hold    // of workers, also of a former life
 }
 
-func newAgent(w *world, index, life int) *agent {
-	name := fmt.Sprintf("a%d.%d", index, life)
-	a := &agent{
-		world: w, index: index, life: life, link: newLink(w, name, uint64(100+index+1000*life)),
-		log: newEventLog(w, channelapi.NewAgentID()), ready: make(chan struct{}),
+// newAgent returns the next life of an agent. It has another identity than the life before, unless it goes on from the
+// journal.
+func newAgent(w *world, index int, former *agent, resumes bool) *agent {
+	a := &agent{world: w, index: index, former: former, ready: make(chan struct{})}
+	if former != nil {
+		a.life = former.life + 1
 	}
+	if resumes {
+		a.log, a.journal, a.holds = former.log.next(), former.journal, former.holds
+	} else {
+		a.log = newEventLog(w, channelapi.NewAgentID())
+		if w.plan.Resumes() {
+			a.journal = newJournal(w, index, a.life)
+		}
+	}
+	a.link = newLink(w, fmt.Sprintf("a%d.%d", index, a.life), uint64(100+index+1000*a.life))
 	a.alive, a.end = context.WithCancel(context.Background())
 	return a
 }
@@ -58,23 +73,49 @@ func (a *agent) live() {
 			return
 		}
 	}
-	a.locks, err = channelapi.New(channelapi.Config{
-		Store: a.store, ID: a.log.agent, Recorder: a.log, Lease: a.world.plan.Lease, Logger: slog.New(slog.DiscardHandler),
-	})
+	of, err := a.begin()
 	if err != nil {
 		panic(err)
 	}
+	a.locks = channelapi.Over(backend.Backend{Agent: of, Identity: a.store.Identity, Claim: channelapi.DefaultClaim})
 	time.AfterFunc(plan.Heartbeat, a.log.live)
+	a.goOn(of.Resumed())
 	for i := range a.world.plan.Workers {
 		a.workers.Go(newWorker(a, i).work)
 	}
 	close(a.ready)
 }
 
+// begin begins the agent, which goes on from its journal if that has something.
+func (a *agent) begin() (*actor.Agent, error) {
+	config := actor.Config{
+		Store: a.store, ID: a.log.agent, Recorder: a.log, Lease: a.world.plan.Lease, Logger: slog.New(slog.DiscardHandler),
+	}
+	if a.journal == nil {
+		return actor.New(config)
+	}
+	left := a.journal.left()
+	config.Journal = a.journal.of(a)
+	if left == nil {
+		return actor.New(config)
+	}
+	left.Confirm(a.alive, a.store, config.Lease, 0)
+	return actor.Resume(config, *left)
+}
+
 func (a *agent) isDead() bool { return a.alive.Err() != nil }
 
-// kill ends the agent without a word to the server.
-func (a *agent) kill() {
+// kill ends the agent without a word to the server. If another one is to go on from its journal, those who hold its locks
+// trust them for as long as they have been told.
+func (a *agent) kill(resumes bool) {
+	a.mu.Lock()
+	for _, h := range a.holds {
+		h.orphan(resumes)
+	}
+	a.mu.Unlock()
+	if a.journal != nil {
+		a.journal.stop()
+	}
 	a.link.end()
 	a.end()
 	a.log.end()
@@ -106,7 +147,9 @@ func (a *agent) standStill() {
 // finish gets each lock once, and ends the agent.
 func (a *agent) finish() {
 	<-a.ready
-	a.workers.Wait()
+	for life := a; life != nil; life = life.former {
+		life.workers.Wait() // they may have a hold of this one
+	}
 	w := newWorker(a, a.world.plan.Workers)
 	for _, l := range a.world.plan.Locks {
 		w.last(l)

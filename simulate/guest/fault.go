@@ -55,14 +55,14 @@ func (w *world) inflict(number int, f plan.Fault) {
 		if r := w.server(); r != nil {
 			r.step(f.Lag)
 		}
-	case plan.Kill:
-		a := w.agent(f.Agent)
+	case plan.Kill, plan.Resume:
+		a, resumes := w.agent(f.Agent), f.Kind == plan.Resume
 		if a.isDead() {
 			return
 		}
-		a.kill()
+		a.kill(resumes)
 		time.Sleep(f.For)
-		w.start(f.Agent, a.life+1)
+		w.start(newAgent(w, f.Agent, a, resumes))
 	case plan.Suspend:
 		w.agent(f.Agent).suspend(until)
 		link.stall(until, up, down)

@@ -13,13 +13,16 @@ import (
 
 // eventLog is the event log of one agent. It has no queue: what an agent recorded is in the log.
 type eventLog struct {
-	world *world
-	agent lockagent.AgentID
+	world   *world
+	agent   lockagent.AgentID
+	epoch   uint64
+	follows events.Place // the last record of the epoch before
 
 	mu    sync.Mutex // guards what follows
 	seq   uint64
 	dead  bool
-	holds map[held]bool
+	holds int
+	sum   uint64 // of these
 
 	store     string
 	shown     lockagent.StoreTime // what the clock of the store showed last,
@@ -29,15 +32,17 @@ type eventLog struct {
 	lease     time.Duration       // that the agent keeps
 }
 
-// held is a hold that goes on.
-type held struct {
-	lock   lockagent.Name
-	tenure uint64
-	token  lockagent.Token
+func newEventLog(w *world, id lockagent.AgentID) *eventLog {
+	return &eventLog{world: w, agent: id, epoch: 1}
 }
 
-func newEventLog(w *world, id lockagent.AgentID) *eventLog {
-	return &eventLog{world: w, agent: id, holds: make(map[held]bool)}
+// next is the log of the next process of the agent, when this one has ended.
+func (l *eventLog) next() *eventLog {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := newEventLog(l.world, l.agent)
+	next.epoch, next.follows = l.epoch+1, events.Place{Epoch: l.epoch, Seq: l.seq}
+	return next
 }
 
 // Record writes an event into the log.
@@ -58,10 +63,12 @@ func (l *eventLog) see(e *lockagent.Event) {
 	if e.Store != "" {
 		l.store = e.Store
 	}
-	this := held{e.Lock, e.Tenure, e.Token}
 	switch e.Kind {
+	case lockagent.EventAgentStarted:
+		l.holds, l.sum = e.Count, e.Sum
 	case lockagent.EventGranted:
-		l.holds[this] = true
+		l.holds++
+		l.sum += lockagent.HoldSum(e.Lock, e.Tenure, e.Token)
 		if e.How == lockagent.ByStore {
 			l.read(cmp.Or(e.Confirmed, e.StoreTime))
 		}
@@ -79,7 +86,8 @@ func (l *eventLog) see(e *lockagent.Event) {
 		l.read(e.Reset.Before)
 	default:
 		if e.Kind.EndsHold() && e.Count == 0 {
-			delete(l.holds, this)
+			l.holds--
+			l.sum -= lockagent.HoldSum(e.Lock, e.Tenure, e.Token)
 		}
 	}
 }
@@ -106,10 +114,7 @@ func (l *eventLog) live() {
 func (l *eventLog) beat() {
 	e := lockagent.Event{
 		Kind: lockagent.EventAlive, Time: time.Now(), Store: l.store, Agent: l.agent,
-		Count: len(l.holds), Confirmed: l.confirmed, Lease: l.lease,
-	}
-	for h := range l.holds {
-		e.Sum += lockagent.HoldSum(h.lock, h.tenure, h.token)
+		Count: l.holds, Sum: l.sum, Confirmed: l.confirmed, Lease: l.lease,
 	}
 	if l.confirmed != 0 {
 		e.Lease = max(e.Lease, l.over.Sub(l.confirmed))
@@ -122,7 +127,11 @@ func (l *eventLog) beat() {
 
 func (l *eventLog) write(e lockagent.Event) {
 	l.seq++
-	l.world.tell('R', string(events.Append(nil, events.Record{Event: e, Epoch: 1, Seq: l.seq})))
+	r := events.Record{Event: e, Epoch: l.epoch, Seq: l.seq}
+	if e.Kind == lockagent.EventAgentStarted {
+		r.Follows = l.follows
+	}
+	l.world.tell('R', string(events.Append(nil, r)))
 }
 
 // end is called when the agent dies. It records nothing more.

@@ -19,25 +19,6 @@ type register struct {
 	last  lockagent.Token
 }
 
-// hold is what a client has between a grant and its end.
-type hold struct {
-	agent *agent
-	grant lockagent.Grant
-	of    plan.Hold
-}
-
-// trusted reports whether the client may work at this moment.
-func (h *hold) trusted() bool { return !h.agent.isDead() && h.grant.Held() }
-
-// look notes that the client trusts its hold, if so, and reports that.
-func (h *hold) look() bool {
-	if !h.trusted() {
-		return false
-	}
-	h.of.Ending = h.agent.world.since()
-	return true
-}
-
 // enter begins the work of a client. It tells of everybody who may work at the same moment, and must not.
 func (r *register) enter(h *hold) {
 	r.mu.Lock()
@@ -89,9 +70,4 @@ func (r *register) overlap(older, newer *hold) {
 		What: plan.Overlap, Lock: r.lock.Name, From: older.of.Granted,
 		Text: fmt.Sprintf("%v, while %v", newer, older),
 	})
-}
-
-func (h *hold) String() string {
-	return fmt.Sprintf("client %d has the token %d since %v and trusts it for %v",
-		h.of.Client, h.grant.Token(), h.of.Granted, h.grant.Remaining())
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/simulate/plan"
 )
@@ -156,24 +157,64 @@ const moment = time.Millisecond
 func (w *worker) use(l plan.Lock, h *hold, takes time.Duration) {
 	world := w.agent.world
 	r := world.registers[l.Name]
+	h.agent.keep(h)
 	r.enter(h)
 	r.write(h)
-	select {
-	case <-h.grant.Done():
-		h.of.Ending = max(h.of.Granted, world.since()-moment)
-	case <-w.agent.alive.Done():
-	case <-time.After(takes):
-	}
-	w.agent.standStill()
+	h.last(takes)
+	h.agent.standStill()
 	r.write(h)
 	r.leave(h)
 	releasing := world.since()
-	err := h.grant.Release(w.agent.alive)
+	err := h.grant.Release(h.agent.alive)
+	h.agent.drop(h)
 	h.of.Ended = world.since()
 	var lost *lockagent.LostError
-	if h.of.Lost = errors.As(err, &lost); !h.of.Lost {
+	if h.of.Lost = h.lost || errors.As(err, &lost); !h.of.Lost {
 		h.of.Ending = releasing
 	}
 	world.note("client %d: %s: released, %v", w.client, l.Name, err)
 	world.tellJSON('H', h.of)
+}
+
+// last waits until the work is done, or the hold is over.
+func (h *hold) last(takes time.Duration) {
+	done := time.After(takes)
+	for {
+		select {
+		case <-h.grant.Done():
+			if !h.agent.isDead() {
+				h.of.Ending = max(h.of.Granted, h.agent.world.since()-moment)
+				return
+			}
+		case <-h.agent.alive.Done():
+		case <-done:
+			return
+		}
+		if !h.goesOn() {
+			return
+		}
+	}
+}
+
+// waitOn waits for the lock on behalf of a request of the life before, however long that takes.
+func (w *worker) waitOn(r *actor.ResumedRequest) {
+	world := w.agent.world
+	h := &hold{agent: w.agent, of: plan.Hold{
+		Lock: string(r.Name), Client: w.client, Shared: r.Mode == lockagent.Shared, Asked: world.since(),
+	}}
+	l := world.lock(h.of.Lock)
+	if l.Counted() {
+		h.of.Permits = max(1, r.Permits)
+	}
+	select {
+	case h.grant = <-r.Grant:
+	case <-w.agent.alive.Done():
+		return
+	}
+	if !h.grant.Held() {
+		return
+	}
+	h.of.Granted, h.of.Token = world.since(), uint64(h.grant.Token())
+	h.of.Ending = h.of.Granted
+	w.use(l, h, w.upTo(30*time.Millisecond))
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -92,11 +93,16 @@ func (w *world) agent(i int) *agent {
 	return w.agents[i]
 }
 
+// lock returns a lock of the plan.
+func (w *world) lock(name string) plan.Lock {
+	return w.plan.Locks[slices.IndexFunc(w.plan.Locks, func(l plan.Lock) bool { return l.Name == name })]
+}
+
 // run is the whole run: work among faults, and then a last round without any, in which each lock is granted to each
 // agent.
 func (w *world) run() {
 	for i := range w.plan.Agents {
-		w.start(i, 0)
+		w.start(newAgent(w, i, nil, false))
 	}
 	for i, f := range w.plan.Faults {
 		if f.Copies() {
@@ -120,11 +126,10 @@ func (w *world) run() {
 	w.lastRound()
 }
 
-// start starts an agent.
-func (w *world) start(i, life int) {
-	a := newAgent(w, i, life)
+// start starts a life of an agent.
+func (w *world) start(a *agent) {
 	w.mu.Lock()
-	w.agents[i] = a
+	w.agents[a.index] = a
 	w.mu.Unlock()
 	go a.live()
 }

@@ -29,6 +29,7 @@ const (
 	Split    Kind = "split"    // as failover, but the old server goes on, and one agent does not hear of the new one
 	Step     Kind = "step"     // the clock of the server is set by Lag
 	Kill     Kind = "kill"     // an agent dies, and another one starts in its place
+	Resume   Kind = "resume"   // an agent dies, and another process goes on from its journal
 	Suspend  Kind = "suspend"  // an agent stands still: its workers and its connections
 )
 
@@ -52,6 +53,7 @@ var forms = []form{
 	{kind: Split, agent: true, lasts: true, lagged: true},
 	{kind: Step, lagged: true},
 	{kind: Kill, agent: true, lasts: true},
+	{kind: Resume, agent: true, lasts: true},
 	{kind: Suspend, agent: true, lasts: true},
 }
 

@@ -5,6 +5,7 @@ package plan
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -75,6 +76,11 @@ func (p Plan) Check() error {
 		}
 	}
 	return nil
+}
+
+// Resumes reports whether agents keep a journal, from which another process goes on.
+func (p Plan) Resumes() bool {
+	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.Kind == Resume })
 }
 
 // Within is the random duration between two others.
