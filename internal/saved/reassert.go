@@ -37,7 +37,7 @@ func (a *Agent) Reassert(store lockagent.Store, lease, margin time.Duration) err
 				if !known || len(held) == 0 || (left < lockagent.MinLease) != late || length < lockagent.MinLease {
 					continue // without a known time, no hold goes on
 				}
-				answer := make(chan error, 1)
+				answer, at := make(chan error, 1), lockagent.StoreTime(0)
 				store.Acquire(context.Background(), lockagent.AcquireRequest{
 					Name: l.Name, Kind: l.Kind, Mode: modeOf(t.Mode),
 					Tenure: lockagent.Tenure{Agent: a.ID, Number: t.Number}, Lease: length, Permits: held[0].Permits,
@@ -46,11 +46,12 @@ func (a *Agent) Reassert(store lockagent.Store, lease, margin time.Duration) err
 					if err == nil && !r.Granted {
 						err = fmt.Errorf("%w: %s has it", lockagent.ErrHeld, r.Holder)
 					}
+					at = r.At
 					answer <- err
 				})
 				switch err := <-answer; {
 				case err == nil && anew > 0:
-					a.confirmed(t, length, margin, now)
+					a.confirmed(t, at, length, margin, now)
 				case err != nil && !late:
 					errs = append(errs, fmt.Errorf("lock %q, which was held, is not held again: %w", l.Name, err))
 				}
@@ -113,7 +114,7 @@ func (a *Agent) Confirm(ctx context.Context, store lockagent.Store, lease, margi
 					mu.Lock()
 					defer mu.Unlock()
 					if err == nil && r.Held {
-						a.confirmed(t, length, margin, now)
+						a.confirmed(t, r.At, length, margin, now)
 					}
 					if err == nil || lockagent.Definite(err) && !errors.Is(err, lockagent.ErrTooFewReplicas) {
 						settled[t] = true
@@ -174,13 +175,15 @@ func modeOf(m lockstate.Mode) lockagent.Mode {
 }
 
 // confirmed notes that the store has given a tenure a lease, by a call that was sent at the instant sent.
-func (a *Agent) confirmed(t *lockstate.SavedTenure, lease, margin time.Duration, sent lockstate.Instant) {
+func (a *Agent) confirmed(
+	t *lockstate.SavedTenure, at lockagent.StoreTime, lease, margin time.Duration, sent lockstate.Instant,
+) {
 	trusted := lockstate.Trust(lease)
 	if margin != 0 {
 		trusted = lease - min(margin, lease/2)
 	}
 	now, _ := a.now()
-	t.Sent, t.Lease = sent, lease
+	t.Sent, t.Replied, t.Lease, t.StoreTime = sent, now, lease, at
 	t.Deadline = max(t.Deadline, sent+lockstate.Instant(trusted))
 	t.Until = max(t.Until, now+lockstate.Instant(lease))
 }
