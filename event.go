@@ -29,8 +29,8 @@ const (
 	EventGranted
 	// EventReentered: an owner that holds the lock was granted it again. As EventGranted.
 	EventReentered
-	// EventRenewed: the store renewed the lease. Tenure, StoreTime, Lease, Replicas. Not
-	// published unless asked for.
+	// EventRenewed: the store renewed the lease of a tenure that has served a hold. Tenure, StoreTime, Lease, Replicas.
+	// Not published unless asked for.
 	EventRenewed
 	// EventUncertain: a renewal failed; the hold goes on until its deadline.
 	// Tenure, Token, Owner, Err, Remaining.

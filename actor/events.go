@@ -76,6 +76,9 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		}
 		out.Waited = 0
 	case lockstate.Renewed:
+		if !e.Served {
+			return // its first grant tells of the renewal, if there is one
+		}
 		out.Kind, out.StoreTime, out.Lease, out.Replicas = lockagent.EventRenewed, e.StoreTime, e.Lease, e.Replicas
 		out.Remaining = l.state.Deadline(e.Tenure).Sub(e.Now)
 	case lockstate.RenewFailed:

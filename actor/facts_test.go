@@ -332,3 +332,31 @@ func TestEventOfAChangeWithoutAnAnswer(t *testing.T) {
 		}
 	})
 }
+
+// The first hold of a tenure waits for a renewal if the store may have been reset meanwhile. No event tells of that
+// renewal but the grant: nothing else would tell of the tenure, should nobody want it any more.
+func TestNoEventOfARenewalBeforeTheFirstHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, w := newTap(memstore.New()), &witness{}
+		a := start(t, Config{Store: store, Recorder: w})
+		renewals := 0
+		store.handle(func(o *op) {
+			go func() {
+				switch o.kind {
+				case "acquire":
+					a.storeReset(lockagent.Reset{}) // so its answer may be one of before
+				case "renew":
+					renewals++
+				}
+				time.Sleep(time.Second)
+				o.run()
+			}()
+		})
+		g := granted(t, a.Acquire(background, "door", who("ann")))
+		grant := w.of(lockagent.EventGranted)[0]
+		if renewals != 1 || len(w.of(lockagent.EventRenewed)) != 0 || grant.Confirmed <= grant.StoreTime {
+			t.Errorf("%d renewals, events %v; the grant is %+v", renewals, w.of(lockagent.EventRenewed), grant)
+		}
+		released(t, g)
+	})
+}

@@ -137,7 +137,6 @@ func (w *world) grantFirst(a *worldAgent, t *worldTenure) {
 		return
 	}
 	w.confirm(t, a.store.clock(w.now))
-	a.newest, a.confirmed = w.now, max(a.confirmed, t.confirmed)
 	t.rests, t.silent = false, false
 	w.grant(a, t, t.mode, lockagent.ByStore)
 }

@@ -61,7 +61,7 @@ const (
 	// Renewing: a renewal begins. From now on the tenure has the mode that the event tells. The shell calls the store.
 	// Tenure, Traits, Ask.
 	Renewing
-	// Renewed: the store confirmed the renewal. Tenure, Traits, Decision, Confirmed, Others.
+	// Renewed: the store confirmed the renewal. Tenure, Traits, End, Decision, Confirmed, Others.
 	Renewed
 	// RenewFailed: the renewal failed, and another one follows. The tenure goes on until its deadline. Tenure, Traits,
 	// Err, Retry.
@@ -173,7 +173,7 @@ type Grant struct {
 	Own     Instant       // before when a fixed lease does not end that another hold keeps now, or 0
 }
 
-// End is how a hold or a tenure ended.
+// End is how a hold or a tenure ended. Of a renewal only Served is set.
 type End struct {
 	Reason   lockagent.LossReason // 0 if its owner or its agent released it
 	Released bool                 // the store had the tenure until its agent released it

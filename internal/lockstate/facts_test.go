@@ -37,6 +37,9 @@ func TestTimeOfTheFirstGrant(t *testing.T) {
 	r.passLate(time.Second)
 	confirmed := storeTime(r.now)
 	r.renewed(true)
+	if r.last(Renewed).Served {
+		t.Error("the renewal says that the tenure has served a hold")
+	}
 	if e := r.last(Granted); e.StoreTime != began || e.Again != confirmed || e.How != lockagent.ByStore {
 		t.Errorf("the first grant tells %d, and %d of the renewal; want %d and %d", e.StoreTime, e.Again, began, confirmed)
 	}

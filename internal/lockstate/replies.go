@@ -153,6 +153,7 @@ func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
 	}
 	return append(out, Event{
 		Kind: Renewed, Tenure: c.Tenure, Traits: Traits{Mode: s.tenure.mode},
+		End:       End{Served: s.tenure.holds > 0},
 		Decision:  Decision{StoreTime: c.Reply.At},
 		Confirmed: Confirmed{Sent: s.renewal.sent, Lease: s.renewal.lease, Replicas: c.Reply.Replicas},
 		Others:    Others{Wanted: c.Reply.Contested},
