@@ -32,6 +32,7 @@ func judge(o *outcome) verdict {
 			v.wrong = append(v.wrong, text)
 		}
 	}
+	v.judgeDenials(o)
 	v.judgeLog(o)
 	v.judgeHistories(o)
 	return v

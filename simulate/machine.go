@@ -49,18 +49,24 @@ func newMachine(ctx context.Context) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{runtime: wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(compiled))}
+	return compile(ctx, code, wazero.NewRuntimeConfig().WithCompilationCache(compiled))
+}
+
+// compile returns a machine that runs the code of a guest.
+func compile(ctx context.Context, code []byte, config wazero.RuntimeConfig) (*machine, error) {
+	m := &machine{runtime: wazero.NewRuntimeWithConfig(ctx, config)}
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, m.runtime); err != nil {
 		return nil, err
 	}
+	var err error
 	m.guest, err = m.runtime.CompileModule(ctx, code)
 	return m, err
 }
 
 // build builds the guest into a file, and returns it.
-func build(ctx context.Context, file string) ([]byte, error) {
-	command := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", file,
-		"github.com/lockagent/lockagent/simulate/guest")
+func build(ctx context.Context, file string, flags ...string) ([]byte, error) {
+	args := append([]string{"build", "-ldflags", "-s -w", "-o", file}, flags...)
+	command := exec.CommandContext(ctx, "go", append(args, "github.com/lockagent/lockagent/simulate/guest")...)
 	command.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	if text, err := command.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("the guest cannot be built: run this in the directory simulate: %w\n%s", err, text)

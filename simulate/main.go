@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -29,12 +30,12 @@ func main() {
 
 // simulation is what the flags say.
 type simulation struct {
-	machine *machine
-	out     io.Writer
+	machine  *machine
+	mutation *mutation // that the machine has, or nil
+	settings           // of each run, but for the seed if there are many
+	out      io.Writer
 
 	// For the run of one seed.
-	faults  []plan.Fault // in place of those of the seed, if given
-	given   bool
 	trace   bool
 	shrink  bool
 	picture string
@@ -46,8 +47,8 @@ var errFailed = errors.New("a run failed")
 func command(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags := flag.NewFlagSet("simulate", flag.ContinueOnError)
 	s := &simulation{out: out}
+	flags.Uint64Var(&s.seed, "seed", 0, "run the plan of this `seed` only")
 	var (
-		seed     = flags.Uint64("seed", 0, "run the plan of this `seed` only")
 		from     = flags.Uint64("from", 1, "run the plans of many seeds, from this `seed` on")
 		seeds    = flags.Int("seeds", 50, "run `so many` plans")
 		lasts    = flags.Duration("for", 0, "run plans for `this` long, however many there are")
@@ -56,24 +57,39 @@ func command(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags.BoolVar(&s.trace, "trace", false, "with -seed: print what happens, and each message")
 	flags.BoolVar(&s.shrink, "shrink", false, "with -seed: make the script of faults shorter while the run fails")
 	flags.StringVar(&s.picture, "svg", "", "with -seed: draw the run into this `file`")
-	flags.Func("faults", "with -seed: have these `faults`, with commas between them", func(text string) error {
-		s.given = true
-		var err error
-		s.faults, err = plan.Parse(text)
-		return err
+	flags.StringVar(&s.change, "plan", "", "change each `plan`, as in lease=90s")
+	flags.Func("faults", "have these `faults` in each plan, with commas between them", func(text string) error {
+		s.faults = &text
+		return nil
 	})
+	flags.Func("mutation", "put the defect with this `name` into the locks; without a seed, run what shows it",
+		func(name string) (err error) {
+			s.mutation, err = readMutation(name)
+			return err
+		})
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q is no flag; see -help", flags.Arg(0))
 	}
-	if s.machine, err = newMachine(ctx); err != nil {
+	manyGiven := false
+	flags.Visit(func(f *flag.Flag) { manyGiven = manyGiven || f.Name == "seeds" || f.Name == "for" })
+	if s.mutation == nil {
+		s.machine, err = newMachine(ctx)
+	} else {
+		s.change, s.faults = cmp.Or(s.change, s.mutation.run.change), cmp.Or(s.faults, s.mutation.run.faults)
+		s.machine, err = newMutant(ctx, s.mutation)
+	}
+	if err != nil {
 		return err
 	}
 	defer func() { _ = s.machine.close(context.WithoutCancel(ctx)) }()
-	if *seed != 0 {
-		return s.one(ctx, *seed)
+	if s.seed != 0 {
+		return s.one(ctx)
+	}
+	if s.mutation != nil && !manyGiven {
+		return s.show(ctx)
 	}
 	if *lasts != 0 {
 		bounded, cancel := context.WithTimeout(ctx, *lasts)
@@ -84,12 +100,9 @@ func command(ctx context.Context, args []string, out io.Writer) (err error) {
 }
 
 // one runs the plan of one seed, and tells what the judges say.
-func (s *simulation) one(ctx context.Context, seed uint64) error {
-	p := plan.New(seed)
-	if s.given {
-		p.Faults = s.faults
-	}
-	if err := p.Check(); err != nil {
+func (s *simulation) one(ctx context.Context) error {
+	p, err := s.plan()
+	if err != nil {
 		return err
 	}
 	var trace io.Writer
@@ -157,6 +170,12 @@ func (s *simulation) report(o *outcome, v verdict) string {
 // repeat is the command that repeats a run.
 func (s *simulation) repeat(p plan.Plan) string {
 	text := fmt.Sprintf("go -C simulate run . -seed %d", p.Seed)
+	if s.mutation != nil {
+		text += " -mutation " + s.mutation.name
+	}
+	if s.change != "" {
+		text += fmt.Sprintf(" -plan '%s'", s.change)
+	}
 	var faults []string
 	for _, f := range p.Faults {
 		faults = append(faults, f.String())

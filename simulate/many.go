@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/lockagent/lockagent/simulate/plan"
 )
 
 // tally counts the runs of many plans.
@@ -61,7 +59,13 @@ func (t *tally) take(ctx context.Context) (uint64, bool) {
 
 // count runs the plan of a seed, and counts what the judges say. It tells of a run that fails.
 func (s *simulation) count(ctx context.Context, t *tally, seed uint64) {
-	o, err := s.machine.run(ctx, plan.New(seed), nil)
+	of := s.settings
+	of.seed = seed
+	p, err := of.plan()
+	var o *outcome
+	if err == nil {
+		o, err = s.machine.run(ctx, p, nil)
+	}
 	var v verdict
 	if err == nil {
 		v = judge(o)

@@ -31,7 +31,7 @@ func (w *worker) upTo(most time.Duration) time.Duration { return plan.Within(w.r
 func (w *worker) work() {
 	world := w.agent.world
 	for {
-		sleep(w.agent.alive, w.upTo(600*time.Millisecond))
+		sleep(w.agent.alive, w.upTo(world.plan.Pause))
 		w.agent.standStill()
 		if w.agent.isDead() || world.since() > world.plan.Work {
 			return
@@ -42,23 +42,23 @@ func (w *worker) work() {
 
 // once asks for a lock, and works if it is granted.
 func (w *worker) once(l plan.Lock) {
-	lease := w.agent.world.plan.Lease
+	p := &w.agent.world.plan
 	var opts []channelapi.Option
 	if w.random.IntN(5) == 0 {
-		opts = append(opts, channelapi.Lease(plan.Within(w.random, lease/4, lease)))
+		opts = append(opts, channelapi.Lease(plan.Within(w.random, p.Lease/4, p.Lease)))
 	}
-	ctx, cancel := context.WithTimeout(w.agent.alive, w.upTo(2*lease))
+	ctx, cancel := context.WithTimeout(w.agent.alive, w.upTo(p.Patience))
 	defer cancel()
 	h, err := w.acquire(ctx, l, opts)
 	if err != nil {
 		return
 	}
-	takes := w.upTo(30 * time.Millisecond)
+	takes := w.upTo(min(30*time.Millisecond, p.Longest))
 	switch w.random.IntN(8) {
 	case 0:
-		takes = w.upTo(3 * lease / 2)
+		takes = w.upTo(p.Longest)
 	case 1, 2:
-		takes = w.upTo(lease / 8)
+		takes = w.upTo(p.Longest / 12)
 	}
 	w.use(l, h, takes)
 }
@@ -172,6 +172,7 @@ func (w *worker) use(l plan.Lock, h *hold, takes time.Duration) {
 	if h.of.Lost = h.lost || errors.As(err, &lost); !h.of.Lost {
 		h.of.Ending = releasing
 	}
+	h.of.Denied = h.of.Lost && lost.Reason == lockagent.LostDenied
 	world.note("client %d: %s: released, %v", w.client, l.Name, err)
 	world.tellJSON('H', h.of)
 }

@@ -19,6 +19,7 @@ type Hold struct {
 	// was over. Of a hold that was lost they are when the client trusted it last, and when it knew of the loss.
 	Ending, Ended time.Duration
 	Lost          bool
+	Denied        bool // it was lost because the store said that it was over
 }
 
 // Breach is what a run must not have. The guest sees it.

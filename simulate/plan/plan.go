@@ -22,6 +22,10 @@ type Plan struct {
 	Faults  []Fault
 	NoGrace bool // the store has no grace periods, so a store that forgets has two holders
 
+	Pause    time.Duration // the longest one between two requests of a worker
+	Patience time.Duration // for how long a worker waits at most
+	Longest  time.Duration // for how long a worker uses a lock at most; most often it is much shorter
+
 	// Latency is the least and the greatest time that a message takes.
 	Latency [2]time.Duration
 }
@@ -56,7 +60,9 @@ func New(seed uint64) Plan {
 		Lease:   time.Duration(1500+random.IntN(3000)) * time.Millisecond,
 		Work:    10 * time.Second,
 		Latency: [2]time.Duration{50 * time.Microsecond, time.Duration(300+random.IntN(5000)) * time.Microsecond},
+		Pause:   600 * time.Millisecond,
 	}
+	p.Patience, p.Longest = 2*p.Lease, 3*p.Lease/2
 	for _, i := range random.Perm(len(kinds))[:3] {
 		l := Lock{Name: string(kinds[i]), Kind: kinds[i]}
 		if l.Counted() {
