@@ -172,7 +172,7 @@ func (w *worker) use(l plan.Lock, h *hold, takes time.Duration) {
 	if h.of.Lost = h.lost || errors.As(err, &lost); !h.of.Lost {
 		h.of.Ending = releasing
 	}
-	h.of.Denied = h.of.Lost && lost.Reason == lockagent.LostDenied
+	h.of.Denied = lost != nil && lost.Reason == lockagent.LostDenied
 	world.note("client %d: %s: released, %v", w.client, l.Name, err)
 	world.tellJSON('H', h.of)
 }
