@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -256,6 +258,46 @@ func TestTheRollIsCalled(t *testing.T) {
 	}
 	first.Left()
 	waittest.Until(t, "the first to leave the roll", func() bool { return len(onTheRoll()) == 1 })
+}
+
+// A lease of more than a minute is on the roll until it is over, and no longer unless somebody asks for it again. A
+// tenure that was passed is there with the time for which it lasts.
+func TestHowLongAnAgentIsOnTheRoll(t *testing.T) {
+	server := redistest.Start(t)
+	s, _ := graced(t, server.URL(), agent)
+	acquire := func(number uint64, name lockagent.Name, lease time.Duration) {
+		t.Helper()
+		req := wishOf(agent, number)
+		req.Name, req.Lease = name, lease
+		if _, err := storetest.Acquire(t, s, req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	acquire(1, "brief", 300*time.Millisecond)
+	if entries := server.Do("ZRANGEBYSCORE", "lockagent_roll", "1", "+inf"); !reflect.DeepEqual(
+		entries, []any{"2000 " + string(agent)},
+	) {
+		t.Errorf("the roll has %q", entries)
+	}
+	acquire(2, "long", time.Hour)
+	called := make(chan error, 1)
+	for range 2 {
+		s.cover(s.one, 0, false, func(err error) { called <- err }) // as it calls now and then
+		if err := within(t, called); err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Duration(s.one.covered.Load()); got != time.Minute {
+			t.Errorf("on the roll with %v", got)
+		}
+	}
+	till, _ := strconv.ParseInt(server.Do("ZSCORE", "lockagent_roll", "3600000 "+string(agent)).(string), 10, 64)
+	if left := time.Until(time.UnixMicro(till)); left < time.Hour {
+		t.Errorf("the long lease is on the roll for %v", left)
+	}
+	acquire(3, "another", time.Hour)
+	if got := time.Duration(s.one.covered.Load()); got != time.Hour {
+		t.Errorf("on the roll with %v after another long lease", got)
+	}
 }
 
 // A store that has missed the message that a grace period is over learns of it with its next renewal.

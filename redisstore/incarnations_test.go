@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
+	"github.com/lockagent/lockagent/redisstore/internal/script"
 	"github.com/lockagent/lockagent/storetest"
 )
 
@@ -60,6 +62,31 @@ func TestRepliesOfThePastAreNoReset(t *testing.T) {
 	i.observe(of, "1.a", "", 50, now)
 	if len(i.untold) != 2 || i.untold[1].reset.From != "2.a" || i.untold[1].reset.After != 40 {
 		t.Errorf("resets %+v, want another one back", i.untold)
+	}
+}
+
+// A server may forget once more in a grace period. That period has ended then, and the next one begins.
+func TestAResetInAGracePeriod(t *testing.T) {
+	i := newIncarnations()
+	of := i.shard(0, false)
+	i.seen(of, &script.Looked{Name: "1.a.1", Left: -1}, "a", 0)
+	for n, name := range []string{"2.a.2", "3.a.3"} {
+		i.seen(of, &script.Looked{Name: name, Left: time.Second}, "a", uint64(n))
+	}
+	var got []string
+	for _, n := range i.untold {
+		switch {
+		case n.reset != nil:
+			got = append(got, "reset to "+n.reset.To)
+		case n.grace.Ended != 0:
+			got = append(got, "end of "+n.grace.Incarnation)
+		default:
+			got = append(got, "grace of "+n.grace.Incarnation)
+		}
+	}
+	want := []string{"reset to 2.a.2", "grace of 2.a.2", "end of 2.a.2", "reset to 3.a.3", "grace of 3.a.3"}
+	if !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
 	}
 }
 

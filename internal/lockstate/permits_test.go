@@ -188,6 +188,15 @@ func TestPermits(t *testing.T) {
 		r.replied(2, unset)
 		r.want("FoundBusy")
 	})
+	t.Run("takes a number that is not set for none, if a grace period has refused the waiter", func(t *testing.T) {
+		r := newPermitsRig(t)
+		r.wants("ann", 1)
+		r.step(AcquireReplied{Tenure: r.tenures[0], Err: &lockagent.GraceError{Name: "orders", Left: time.Second}})
+		r.step(Woken{All: true})
+		r.seen = nil
+		r.replied(1, lockagent.AcquireReply{NotSet: true, Remaining: -1})
+		r.want("FoundBusy")
+	})
 	t.Run("takes a number that is gone for a deletion, if the waiter had a place before a restart", func(t *testing.T) {
 		r := newPermitsRig(t)
 		r.wants("ann", 1)
