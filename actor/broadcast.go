@@ -56,14 +56,16 @@ func (b *broadcast) give(c lockstate.Command) {
 // reset tells the actors that the store was reset. Each actor that has not retired has to take note of that before the
 // agent has come back, however busy the actor is.
 func (b *broadcast) reset() {
-	round := b.returns.present()
+	round, first := b.returns.take()
 	for e := range b.registry.all {
 		if e.pin() {
 			b.returns.add(round)
 			send(e, &resetMsg{round: round})
 		}
 	}
-	b.returns.done(round)
+	if first {
+		b.returns.done(round)
+	}
 }
 
 // next takes out the command that waits first. If there is none, it returns nil, and the goroutine has to end.

@@ -14,16 +14,16 @@ type returns struct {
 	mu           sync.Mutex // guards what follows
 	incarnations []string   // to which the agent comes back
 	round        int        // counts the beginnings
+	taken        bool       // a broadcast of this round has begun
 	open         int        // what is left to do: the broadcast, and the locks that were not told yet, or are in doubt
 }
 
 // begin begins the return to an incarnation. A return that is under way begins anew: each server of the store has an
-// incarnation of its own. The broadcast is left to do, which says done for the round that is the present one when it
-// begins.
+// incarnation of its own. The broadcast is left to do, see take.
 func (r *returns) begin(incarnation string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.incarnations, r.open = append(r.incarnations, incarnation), 1
+	r.incarnations, r.open, r.taken = append(r.incarnations, incarnation), 1, false
 	r.round++
 }
 
@@ -32,6 +32,15 @@ func (r *returns) present() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.round
+}
+
+// take returns the round for which a broadcast counts that begins now. It reports true for the first one, which says
+// done: a second reset may come before the broadcast of the first one begins.
+func (r *returns) take() (round int, first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first, r.taken = !r.taken, true
+	return r.round, first
 }
 
 // add counts one thing more to do for a round, unless another return has begun since.

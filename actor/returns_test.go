@@ -125,6 +125,24 @@ func TestAResetWhileTheLocksAreTold(t *testing.T) {
 	}
 }
 
+// Two resets may come before the broadcast of the first one begins. Then both broadcasts are of one round.
+func TestTwoBroadcastsOfOneRound(t *testing.T) {
+	s := &graceful{}
+	r := returns{grace: s}
+	r.begin("2.a.2")
+	r.begin("3.a.3")
+	for range 2 {
+		round, first := r.take()
+		r.add(round) // a lock that stays in doubt
+		if first {
+			r.done(round)
+		}
+	}
+	if len(s.came) > 0 {
+		t.Errorf("the agent has come back to %q, and a lock is in doubt", s.came)
+	}
+}
+
 // An agent that goes on with permits knows how many they are, and of how many.
 func TestPermitsOfAResumedAgentComeBack(t *testing.T) {
 	for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {

@@ -81,7 +81,7 @@ type shard struct {
 	over    *time.Timer // when a grace period is over
 }
 
-// unheard is what heard is of a shard that was found after the agent began to listen.
+// unheard is what heard is of a shard that was first seen after the agent began to listen.
 const unheard = 1<<64 - 1
 
 // news is a reset, or a grace period that has begun or ended.
@@ -143,7 +143,9 @@ func (i *incarnations) listens() {
 	defer i.mu.Unlock()
 	i.heard = true
 	for _, of := range i.shards {
-		of.heard = of.epoch
+		if of.heard = of.epoch; of.current == "" { // the server was away
+			of.heard = unheard
+		}
 	}
 }
 

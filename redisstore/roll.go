@@ -125,7 +125,7 @@ func (s *Store) callRoll(of *shard) {
 			_, err = take(text)
 		}
 		r.mu.Lock()
-		if forgot := errors.Is(err, script.ErrForgotten); forgot && !whole {
+		if forgot := errors.Is(err, script.ErrForgotten); forgot && !whole && !r.closed {
 			waiting = append(waiting, wholeLook)
 			for i := range waiting {
 				waiting[i].whole = true
@@ -344,16 +344,19 @@ func (s *Store) after(timer **time.Timer, d time.Duration, call func()) {
 func (s *Store) Left() {
 	r := &s.roll
 	r.mu.Lock()
-	entries := slices.Collect(maps.Keys(r.entries))
+	entries, shards := slices.Collect(maps.Keys(r.entries)), s.incarnations.all()
 	r.self, r.entries = "", nil
+	leaves := len(entries) > 0 && !r.closed
+	if leaves {
+		r.leaving.Add(len(shards))
+	}
 	r.mu.Unlock()
-	if len(entries) == 0 {
+	if !leaves {
 		return
 	}
-	for _, of := range s.incarnations.all() {
+	for _, of := range shards {
 		var c script.Call
 		script.Leave(&c, of.home, entries)
-		r.leaving.Add(1)
 		s.send(&c, of.slot, func(string, error) { r.leaving.Done() })
 	}
 }
