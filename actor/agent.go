@@ -149,7 +149,7 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 	if from != nil {
 		a.returns.begin(lockagent.PresentIncarnation)
 	}
-	back := a.returns.present()
+	back, _ := a.returns.take()
 	messages := a.load(from) // before Listen: a message about a lock that is not loaded would look like a ghost's
 	offListen := func() {}
 	if a.layers.messages != nil {

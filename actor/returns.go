@@ -34,8 +34,8 @@ func (r *returns) present() int {
 	return r.round
 }
 
-// take returns the round for which a broadcast counts that begins now. It reports true for the first one, which says
-// done: a second reset may come before the broadcast of the first one begins.
+// take returns the present round, and reports true to the first caller, who says done when the locks were told. A second
+// reset may come before the broadcast of the first one begins. And a step of a clock is broadcast, and begins no return.
 func (r *returns) take() (round int, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

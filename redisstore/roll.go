@@ -201,9 +201,10 @@ func (s *Store) endRoll() {
 	}
 }
 
-// look writes a look at a server, and returns what takes the reply. The server is at, if it is known. self is the agent
-// as it is to be on the roll, or the zero Member to leave it there as it is. whole says that the server may have
-// forgotten who was on the roll.
+// look writes a look at a server, and returns what takes the reply.
+//   - at is the server, if it is known.
+//   - self is the agent as it is to be on the roll. The zero Member leaves the agent there as it is.
+//   - whole says that the server may have forgotten who was on the roll.
 func (s *Store) look(
 	c *script.Call, of *shard, at *transport.Node, self script.Member, whole bool,
 ) (take func(text string) (script.Looked, error)) {
@@ -225,8 +226,8 @@ func (s *Store) look(
 	}
 	if whole { // an agent on the roll of one shard may have tenures of each
 		look.Roll = slices.Collect(maps.Keys(r.entries))
-		for _, any := range shards {
-			look.Roll = slices.AppendSeq(look.Roll, maps.Keys(any.members))
+		for _, other := range shards {
+			look.Roll = slices.AppendSeq(look.Roll, maps.Keys(other.members))
 		}
 	}
 	r.mu.Unlock()
