@@ -256,7 +256,7 @@
 //	                            own clock: see [Store.RemembersSince]. Never expires. This and what follows are
 //	                            not behind an address of several servers
 //	lockagent_roll              zset: the agents that may have tenures
-//	lockagent_grace             zset: the agents for which a grace period waits. Only as long as it lasts
+//	lockagent_grace             zset: the agents for which a grace period waits. A minute longer than it lasts
 //	lockagent_claims            zset: the greatest tokens with which locks are claimed in a grace period. Only as
 //	                            long as that lasts. In a Cluster the name has the incarnation, and it lasts a day
 //	lockagent_incarnation       channel: a message when another incarnation begins, when a grace period is over,

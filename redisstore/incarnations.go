@@ -291,7 +291,7 @@ func (i *incarnations) seen(of *shard, l *script.Looked, server string, epoch ui
 		period := of.grace
 		i.add(news{grace: &period})
 	case l.Left < 0 && begun:
-		i.endGrace(of, l.At, nil)
+		i.endGrace(of, l.At, l.Awaited)
 	}
 }
 

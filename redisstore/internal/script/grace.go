@@ -55,11 +55,11 @@ type Look struct {
 type Looked struct {
 	Name    string // of the incarnation
 	At      lockagent.StoreTime
-	Age     time.Duration // the incarnation has lasted for that, or longer; negative if the user may not ask for it
-	Left    time.Duration // of a grace period; negative if there is none
-	Awaited []lockagent.AgentID
-	Version int64    // of the roll
-	Roll    []Member // only if the version is not that of the agent
+	Age     time.Duration       // the incarnation has lasted for that, or longer; negative if the user may not ask for it
+	Left    time.Duration       // of a grace period; negative if there is none
+	Awaited []lockagent.AgentID // for a minute after a grace period: who has not come back
+	Version int64               // of the roll
+	Roll    []Member            // only if the version is not that of the agent
 }
 
 // Incarnation writes the call that looks at a database, or at a node of a Cluster.

@@ -87,7 +87,8 @@ local function grace_left(key, member, last, server)
   local absent = table.concat(grace_awaited(key, 0), ' ')
   call('ZADD', key, string.format('%.0f', last), plain)
   call('ZREM', key, member)
-  call('DEL', waits, claims)
+  call('DEL', claims)
+  call('PEXPIRE', waits, 60000) -- a look may see the end before the message arrives
   pcall('PUBLISH', 'lockagent_incarnation',
     string.format('over %.0f %s %s', math.max(server, last), string.match(plain, '^%S+'), absent))
   return nil, plain

@@ -242,6 +242,21 @@ func TestGraceWaitsForTheRoll(t *testing.T) {
 	}
 }
 
+// A look may see the end of a period before the message of it arrives.
+func TestWhoDidNotComeBack(t *testing.T) {
+	s := graced(t)
+	s.came(agentA, s.past.Incarnation)
+	s.Do("ZADD", graceKey, "2", string(agentB), "1", "-")
+	for range 2 {
+		if seen := s.look(Look{Grace: true}); seen.Left >= 0 || !slices.Equal(seen.Awaited, []lockagent.AgentID{agentB}) {
+			t.Errorf("%v are left, and %q have not come back", seen.Left, seen.Awaited)
+		}
+	}
+	if lasts := s.Do("PTTL", graceKey).(int64); lasts <= 0 {
+		t.Errorf("it stays for %d ms", lasts)
+	}
+}
+
 // An agent may have come back before another one tells of it.
 func TestGraceDoesNotWaitForWhoWasThere(t *testing.T) {
 	s := start(t)

@@ -24,7 +24,7 @@
 -- script found the database empty. run is the beginning of the server's run_id. began is when the period began, by the
 -- server's own time. If the database has no name, or the name of another run, the script first writes the new name.
 -- Then it tells all agents. left is how many ms are left of a grace period, or -1. The other lines are
---   w <agent>          the grace period waits for that agent
+--   w <agent>          the grace period waits for that agent. For a minute after its end: the agent has not come back
 --   r <lease> <agent>  an agent on the roll. The whole roll follows unless the agent knows it
 --
 -- A user who may not run INFO does not see the run of the server. Then the run in the name stays, or is empty, and the
@@ -154,7 +154,7 @@ left = grace_left(keys[1], member, time.last, time.server)
 local lines = {
   string.format('%s %s %.0f %.0f %s', at, name, sees_run and age or -1, left and math.ceil(left / 1000) or -1, version)
 }
-for _, agent in ipairs(left and grace_awaited(keys[1], time.server) or {}) do
+for _, agent in ipairs(grace_awaited(keys[1], left and time.server or 0)) do
   lines[#lines + 1] = 'w ' .. agent
 end
 for _, entry in ipairs((version ~= args[4] or args[3] ~= name) and roll_read(keys[5], time.server) or {}) do
