@@ -193,6 +193,16 @@ func TestAuditOfGrace(t *testing.T) {
 			},
 			Violated, "overlap: 1", why,
 		},
+		"BothBeforeTheReset": { // which nobody noticed at once
+			[]*story{
+				agent("A").on("x").leasing(2*time.Second).granted(1, 1000).
+					ended(lockagent.EventExpired, lockagent.LostExpired, 1, 3000).
+					reset(emptied("x", "y", 3100)).graceBegan("y", "A", "B").stop(),
+				agent("B").on("x").held(1, 2999, 3010).reset(emptied("x", "y", 3050)).stop(),
+			},
+			Incomplete, "unproven: 1",
+			"it ended between 2026-03-01T14:00:02.998Z and 2026-03-01T14:00:03.000Z",
+		},
 		"TheOldMasterThaws": { // it knows nothing of the grace period of the next one
 			[]*story{
 				agent("A").reset(emptied("x", "y", 950)).graceBegan("y", "A", "B").on("y").held(1, 1000, 3000).stop(),

@@ -60,7 +60,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	}
 	cause, explained, graced := a.explain(store, lock, first, second)
 	switch {
-	case explained:
+	case explained && !a.mayHaveEnded(first, second, cause):
 		cause.excuses(first, second)
 		cause.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
 		a.found.Explained.add(cause)
@@ -89,6 +89,12 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		doubt(fmt.Sprintf("it ended between %s and %s, and token %d was granted at %s",
 			show.Store(a.atLeast(first)), untilText(end), second.FirstToken, show.Store(second.Start)))
 	}
+}
+
+// mayHaveEnded reports whether the owner of the first itself may have ended it before the second began. Then a reset
+// need not have done so.
+func (a *Audit) mayHaveEnded(first, second *span, cause Explanation) bool {
+	return cause.Reset != nil && first.Open == 0 && !first.NoEnd && !first.Denied && second.Start >= a.atLeast(first)
 }
 
 func untilText(t lockagent.StoreTime) string {
