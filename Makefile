@@ -13,6 +13,8 @@ TIMEOUT ?= 8m
 # processor.
 PARALLEL ?= 8
 PACKAGES ?= 4
+# A race of another project that the race detector is not to report.
+export GORACE := suppressions=$(CURDIR)/internal/natsserver/race.txt
 # More flags for go test, as in: make test TESTFLAGS='-run Fair -count=10'
 TESTFLAGS ?=
 # How many inputs a fuzz target gets. With a time instead of a number, Go may report an error of its own at the end of

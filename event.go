@@ -53,8 +53,8 @@ const (
 	// daemon. As EventReleased.
 	EventUnclaimed
 	// EventReturned: the tenure is over in the store. Tenure, Returned (when the store ended
-	// it; if that answer was lost, when the store was asked again), Reason (only if the tenure
-	// was over before).
+	// it), Reason (only if the tenure was over before). If an answer of the store was lost, Returned is when the store
+	// was asked again, and Until is the same: the store may have ended the tenure earlier.
 	EventReturned
 	// EventTimedOut: the wait of a request passed. Request, Owner, Waited.
 	EventTimedOut

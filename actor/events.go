@@ -97,6 +97,8 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 			out.Reason = e.Reason
 		} else if !e.Released {
 			out.Reason = lockagent.LostDenied
+		} else {
+			out.Until = e.Until
 		}
 	}
 	l.agent.record(values, &out)

@@ -416,7 +416,7 @@ func TestReleaseWhoseReplyIsLost(t *testing.T) {
 		s.handle(nil)
 		released(t, granted(t, a.Acquire(background, "door", who("bob"))))
 		returned := w.of(lockagent.EventReturned)
-		if len(returned) != 2 || returned[0].Reason != 0 {
+		if len(returned) != 2 || returned[0].Reason != 0 || returned[0].Until != returned[0].Returned || returned[1].Until != 0 {
 			t.Errorf("returned: %+v", returned)
 		}
 	})

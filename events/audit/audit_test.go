@@ -280,6 +280,14 @@ func TestAuditFindsViolations(t *testing.T) {
 			},
 			Violated, "overlap: 1", "",
 		},
+		"GrantedBeforeTheReturnWasKnown": { // the store may have ended the first long before it answered
+			[]*story{
+				agent("A").granted(1, 1000).released(1, 2000).returned(1, 5000).
+					edit(func(r *events.Record) { r.Until = r.Returned }).stop(),
+				agent("B").held(1, 1999, 2500).stop(),
+			},
+			Incomplete, "unproven: 1", "it ended between 2026-03-01T14:00:01.999Z and 2026-03-01T14:00:02.000Z",
+		},
 		"OverlapWithOneThatGoesOn": {
 			[]*story{agent("A").granted(1, 1000).alive(9000).stop(), agent("B").held(1, 5000, 6000).stop()},
 			Violated, "overlap: 1", "",

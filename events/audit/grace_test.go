@@ -196,7 +196,7 @@ func TestAuditOfGrace(t *testing.T) {
 		"BothBeforeTheReset": { // which nobody noticed at once
 			[]*story{
 				agent("A").on("x").leasing(2*time.Second).granted(1, 1000).
-					ended(lockagent.EventExpired, lockagent.LostExpired, 1, 3000).
+					ended(lockagent.EventExpired, lockagent.LostExpired, 1, 3000).foundOver(1, 3100).
 					reset(emptied("x", "y", 3100)).graceBegan("y", "A", "B").stop(),
 				agent("B").on("x").held(1, 2999, 3010).reset(emptied("x", "y", 3050)).stop(),
 			},

@@ -94,7 +94,8 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 // mayHaveEnded reports whether the owner of the first itself may have ended it before the second began. Then a reset
 // need not have done so.
 func (a *Audit) mayHaveEnded(first, second *span, cause Explanation) bool {
-	return cause.Reset != nil && first.Open == 0 && !first.NoEnd && !first.Denied && second.Start >= a.atLeast(first)
+	byOwner := first.Last.Kind == lockagent.EventReleased || first.Last.Kind == lockagent.EventExpired
+	return cause.Reset != nil && byOwner && first.Open == 0 && !first.NoEnd && second.Start >= a.atLeast(first)
 }
 
 func untilText(t lockagent.StoreTime) string {

@@ -486,7 +486,9 @@ func (a follower) Returned(key fold.LockKey, r *events.Record) {
 		if at < s.Until {
 			s.Until, s.Last.End = at, at
 		}
-		s.Least = max(s.Least, s.Until)
+		if r.Until == 0 { // the store had the tenure until then
+			s.Least = max(s.Least, s.Until)
+		}
 	}
 }
 

@@ -130,18 +130,19 @@ type worldTenure struct {
 	inc    int
 	holds  int
 
-	begun     lockagent.StoreTime // when the store began it
-	told      lockagent.StoreTime // when the store answered last, as the store said,
-	at        int                 // and as it was
-	confirmed lockagent.StoreTime // likewise, of the last answer that confirmed it
-	expires   int                 // when the store ends it
-	over      bool                // the store has it no more
-	rests     bool                // it is the agent's still, and nobody holds it
-	broken    bool
-	away      bool // the store has forgotten it, and its agent has not come back
-	turns     bool // it is shared from now on, and the store does not know that yet
-	doubt     bool // the process that goes on with it has not asked the store yet
-	silent    bool // no record tells that it is returned
+	begun      lockagent.StoreTime // when the store began it
+	told       lockagent.StoreTime // when the store answered last, as the store said,
+	at         int                 // and as it was
+	confirmed  lockagent.StoreTime // likewise, of the last answer that confirmed it
+	expires    int                 // when the store ends it
+	over       bool                // the store has it no more
+	rests      bool                // it is the agent's still, and nobody holds it
+	broken     bool
+	away       bool // the store has forgotten it, and its agent has not come back
+	turns      bool // it is shared from now on, and the store does not know that yet
+	doubt      bool // the process that goes on with it has not asked the store yet
+	silent     bool // no record tells that it is returned
+	unanswered bool // the store has ended it, and the answer was lost
 
 	worldHold
 	beside *worldHold // another one, which goes on at the same time, or nil

@@ -377,6 +377,10 @@ func (w *world) end(a *worldAgent, t *worldTenure, kind lockagent.EventKind, why
 func (w *world) giveBack(a *worldAgent, t *worldTenure) {
 	delete(a.has, t.lock)
 	if w.now < a.deaf {
+		inTime := !t.over && t.back == 0 && w.now < t.expires
+		if t.unanswered = w.happened(inTime, 2, "release without an answer"); t.unanswered {
+			w.free(a, t)
+		}
 		a.debts = append(a.debts, t)
 		return
 	}
@@ -392,7 +396,9 @@ func (w *world) returned(a *worldAgent, t *worldTenure) {
 	e := w.about(t, lockagent.EventReturned)
 	e.Mode, e.Token, e.Owner, e.Who, e.Lease, e.Fixed = t.mode, 0, "", lockagent.Who{}, 0, false
 	e.Returned = a.store.clock(w.now)
-	if t.over || t.back > 0 || w.now >= t.expires {
+	if t.unanswered {
+		e.Until = e.Returned
+	} else if t.over || t.back > 0 || w.now >= t.expires {
 		e.Reason = lockagent.LostDenied
 	}
 	w.record(a, e)

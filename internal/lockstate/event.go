@@ -180,7 +180,9 @@ type End struct {
 	Served   bool                 // the tenure has served a hold; false for a hold
 	Operator string               // who broke the hold, if Reason says that it was broken
 	Since    Instant              // when the hold was granted; 0 for a tenure
-	Until    lockagent.StoreTime  // the store's clock shows no more than this at Now; 0 for a tenure
+	// The store's clock shows no more than Until at Now. Of a tenure, Until is 0 unless an answer was lost. Then the
+	// store may have ended the tenure earlier.
+	Until lockagent.StoreTime
 }
 
 // Ask is what the shell has to ask the store for.

@@ -229,6 +229,9 @@ func (s *State) returned(r *lockagent.ReleaseReply, m Moment) Event {
 		Decision: Decision{StoreTime: r.At},
 		Others:   Others{Wanted: r.Passed}, // others that were woken may have no waiters any more
 	}
+	if e.Released && s.leaving.unanswered {
+		e.Until = r.At // a store that forgot the release, too, says that it released the tenure now
+	}
 	// After a pass there is nobody to yield to: the next attempt only gets a place in the
 	// queue.
 	if r.Others != 0 && !r.Passed || s.cfg.Polls && s.requests.waiting.n > 0 {

@@ -63,7 +63,7 @@ func merge(last *wire.Fact, e *lockagent.Event) bool {
 	}
 	if e.Kind == lockagent.EventReturned {
 		ended := last.Kind == lockagent.EventHeld || last.Kind == lockagent.EventReleased && last.Count == 0
-		if !ended || last.Returned != 0 || e.Returned == 0 || e.Reason != 0 || e.Err != "" {
+		if !ended || last.Returned != 0 || e.Returned == 0 || e.Reason != 0 || e.Until != 0 || e.Err != "" {
 			return false
 		}
 		last.Returned = e.Returned

@@ -29,6 +29,7 @@ func TestMerge(t *testing.T) {
 		"ReturnedAtNoTime":     {released, but(returned, func(e *lockagent.Event) { e.Returned = 0 }), lockagent.Event{}},
 		"ReturnedWithAReason":  {released, but(returned, func(e *lockagent.Event) { e.Reason = lockagent.LostDenied }), lockagent.Event{}},
 		"ReturnedWithAnError":  {released, but(returned, func(e *lockagent.Event) { e.Err = "late" }), lockagent.Event{}},
+		"ReturnedByThen":       {released, but(returned, func(e *lockagent.Event) { e.Until = 12 }), lockagent.Event{}},
 		"GrantedAndReturned":   {granted, returned, lockagent.Event{}},
 		"OneOfTwo":             {granted, but(released, func(e *lockagent.Event) { e.Count = 1 }), lockagent.Event{}},
 		"AnotherTenure":        {granted, but(released, func(e *lockagent.Event) { e.Tenure = 2 }), lockagent.Event{}},
