@@ -173,7 +173,9 @@ func (d *decoder) request(r *Request) {
 		r.Token = lockagent.Token(d.int())
 		d.instants(&r.Since, &r.Fixed, &r.Own)
 		r.Confirmed = lockagent.StoreTime(d.int())
-		r.Total = int(d.int())
+		if len(d.b) > 0 { // the first journals lack it
+			r.Total = int(d.int())
+		}
 	}
 }
 
