@@ -146,9 +146,7 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 		begun.Count, begun.Sum = from.Holds()
 	}
 	a.record(context.Background(), begun)
-	if from != nil {
-		a.returns.begin(lockagent.PresentIncarnation)
-	}
+	a.returns.begin(lockagent.PresentIncarnation) // a grace period may wait for a new agent, too, which others have seen
 	back, _ := a.returns.take()
 	messages := a.load(from) // before Listen: a message about a lock that is not loaded would look like a ghost's
 	offListen := func() {}
@@ -162,9 +160,6 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 		offGrace = a.layers.grace.OnGrace(a.inGrace)
 	}
 	a.deafen = sync.OnceFunc(func() { offGrace(); offReset(); offListen() })
-	if from != nil {
-		a.returns.done(back)
-	}
 	for _, m := range messages {
 		send(m.entry, m)
 	}
@@ -172,6 +167,7 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 		_ = a.Close() // it gives nothing back
 		return nil, lockagent.ErrIdentityInUse
 	}
+	a.returns.done(back)
 	if cfg.Recorder != nil && a.layers.history != nil {
 		a.askTime()
 	}

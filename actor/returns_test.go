@@ -42,6 +42,9 @@ func (s *graceful) Reasserted(incarnation string) {
 
 func (s *graceful) Left() { s.left = true }
 
+// now is the incarnation to which a new agent comes back at once: it has nothing.
+const now = lockagent.PresentIncarnation
+
 // has fails the test unless the agent has come back to those incarnations, and to no other.
 func (s *graceful) has(t *testing.T, when string, incarnations ...string) {
 	t.Helper()
@@ -64,7 +67,7 @@ func TestAnAgentComesBack(t *testing.T) {
 		var renewals []*op
 		s.on("renew", func(o *op) { renewals = append(renewals, o) })
 		s.reset(lockagent.Reset{From: "1.a.1", To: "2.a.2", Reason: "emptied"})
-		s.has(t, "before the renewals")
+		s.has(t, "before the renewals", now)
 		if len(renewals) != 2 {
 			t.Fatalf("%d renewals", len(renewals))
 		}
@@ -78,20 +81,20 @@ func TestAnAgentComesBack(t *testing.T) {
 			}
 		}
 		renewals[0].run()
-		s.has(t, "after one renewal")
+		s.has(t, "after one renewal", now)
 		s.reset(lockagent.Reset{From: "2.a.2", To: "3.a.3", Reason: "emptied"}) // once more
 		renewals[1].run()
-		s.has(t, "after the renewals of the time before")
+		s.has(t, "after the renewals of the time before", now)
 		for _, o := range renewals[2:] {
 			o.run()
 		}
-		s.has(t, "after all renewals", "2.a.2", "3.a.3")
+		s.has(t, "after all renewals", now, "2.a.2", "3.a.3")
 		released(t, first)
 		s.reset(lockagent.Reset{From: "3.a.3", To: "4.a.4", Reason: "emptied"})
 		released(t, second)
-		s.has(t, "after the release of the last hold", "2.a.2", "3.a.3", "4.a.4")
+		s.has(t, "after the release of the last hold", now, "2.a.2", "3.a.3", "4.a.4")
 		s.reset(lockagent.Reset{From: "4.a.4", To: "5.a.5", Reason: "emptied"})
-		s.has(t, "without a hold", "2.a.2", "3.a.3", "4.a.4", "5.a.5")
+		s.has(t, "without a hold", now, "2.a.2", "3.a.3", "4.a.4", "5.a.5")
 		if err := closing(t, a); err != nil {
 			t.Error(err)
 		}
@@ -188,12 +191,12 @@ func TestABusyActorComesBack(t *testing.T) {
 		go a.Acquire(background, "orders", Request{Owner: "bob", Try: true}) // the event keeps the actor busy
 		synctest.Wait()
 		s.reset(lockagent.Reset{From: "1.a.1", To: "2.a.2", Reason: "emptied"})
-		s.has(t, "while the actor is busy")
+		s.has(t, "while the actor is busy", now)
 		stuck.Store(false)
 		close(goOn)
-		s.has(t, "before the renewal")
+		s.has(t, "before the renewal", now)
 		time.Sleep(2 * time.Second)
-		s.has(t, "after the renewal", "2.a.2")
+		s.has(t, "after the renewal", now, "2.a.2")
 		released(t, hold)
 	})
 }
@@ -224,14 +227,14 @@ func TestAnAgentComesBackToTheLatestIncarnation(t *testing.T) {
 			}
 		})
 		s.reset(lockagent.Reset{From: "1.a.1", To: "2.a.2", Reason: "emptied"})
-		s.has(t, "while a lock is in doubt")
+		s.has(t, "while a lock is in doubt", now)
 		for len(late) > 0 {
 			o := late[0]
 			late = late[1:]
 			o.run()
 			synctest.Wait()
 		}
-		s.has(t, "after all renewals", "2.a.2", "3.a.3")
+		s.has(t, "after all renewals", now, "2.a.2", "3.a.3")
 	})
 }
 
@@ -290,6 +293,6 @@ func TestAnAgentThatGoesOnComesBack(t *testing.T) {
 			t.Fatalf("%d renewals", len(renewals))
 		}
 		renewals[0].run()
-		s.has(t, "after the renewal", lockagent.PresentIncarnation)
+		s.has(t, "after the renewal", now)
 	})
 }
