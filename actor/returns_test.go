@@ -296,3 +296,31 @@ func TestAnAgentThatGoesOnComesBack(t *testing.T) {
 		s.has(t, "after the renewal", now)
 	})
 }
+
+// stepping is a store whose clock is set while an agent begins.
+type stepping struct{ *graceful }
+
+func (s stepping) OnReset(f func(lockagent.Reset)) (cancel func()) {
+	f(lockagent.Reset{From: "1.a.1", To: "1.a.1", Reason: "clock stepped", Step: time.Hour})
+	return s.graceful.OnReset(f)
+}
+
+// A step of the clock is told to all locks, and is no return: an agent that goes on has come back when the store has
+// confirmed its holds.
+func TestAStepOfTheClockIsNoReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		before := leaving(t, Config{Store: store.Share()})
+		granted(t, before.Acquire(background, "orders", who("ann")))
+		s := &graceful{tap: newTap(store.Share())}
+		var renewals []*op
+		s.on("renew", func(o *op) { renewals = append(renewals, o) })
+		resuming(t, Config{Store: stepping{s}}, detached(t, before))
+		s.has(t, "before the renewal")
+		s.handle(nil)
+		for _, o := range renewals {
+			o.run()
+		}
+		s.has(t, "after the renewal", now)
+	})
+}
