@@ -14,15 +14,18 @@ import (
 type (
 	beginning struct{ holder }
 	ending    struct{ client int }
-	excused   struct{} // a fault excuses that others hold the lock beside those that have it
+	excused   struct { // a fault excuses that others hold the lock beside those that have it
+		outsiders bool // only beside outsiders
+	}
 )
 
 // holder is a client that holds a lock.
 type holder struct {
-	client  int
-	shared  bool
-	permits int
-	weak    bool // others may hold the lock at the same time: a fault excuses it
+	client   int
+	shared   bool
+	outsider bool
+	permits  int
+	weak     bool // others may hold the lock at the same time: a fault excuses it
 }
 
 // modelOf is what a lock promises. Its state is a []holder, in the order of the clients.
@@ -45,8 +48,8 @@ func modelOf(l plan.Lock) porcupine.Model {
 				}
 				return true, slices.Delete(holders, i, i+1)
 			default:
-				for i := range holders {
-					holders[i].weak = true
+				for i, h := range holders {
+					holders[i].weak = h.weak || h.outsider || !in.(excused).outsiders
 				}
 				return true, holders
 			}
@@ -97,15 +100,16 @@ func historyOf(o *outcome, l plan.Lock) (history []porcupine.Operation) {
 		if h.Lock != l.Name {
 			continue
 		}
+		outsider := o.plan.IsOutsider(h.Client)
 		weak := slices.ContainsFunc(o.plan.Faults, func(f plan.Fault) bool {
-			return excuses(f) && h.Granted >= f.At && h.Granted <= f.End()+memory(o.plan)
+			return (excuses(f) || outsider && forgets(f)) && h.Granted >= f.At && h.Granted <= f.End()+memory(o.plan)
 		})
-		add(h.Client, h.Asked, h.Granted, beginning{holder{h.Client, h.Shared, h.Permits, weak}})
+		add(h.Client, h.Asked, h.Granted, beginning{holder{h.Client, h.Shared, outsider, h.Permits, weak}})
 		add(h.Client, h.Ending, h.Ended, ending{h.Client})
 	}
 	for _, f := range o.plan.Faults {
-		if excuses(f) {
-			add(0, f.At, f.At, excused{})
+		if excuses(f) || forgets(f) && o.plan.Shared(l.Name) {
+			add(0, f.At, f.At, excused{outsiders: !excuses(f)})
 		}
 	}
 	return history

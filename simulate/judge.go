@@ -43,13 +43,19 @@ func judge(o *outcome) verdict {
 // waits for their holders.
 func excuses(f plan.Fault) bool { return f.Kind == plan.Split || f.Kind == plan.Step && f.Lag > 0 }
 
+// forgets reports whether a store forgets locks at a fault. That excuses what outsiders have part in: they take what
+// looks free, and do not come back with what they had.
+func forgets(f plan.Fault) bool {
+	return f.Kind == plan.Flush || f.Kind == plan.Restart || f.Kind == plan.Failover
+}
+
 // excuse returns the fault that explains a breach.
 func excuse(p plan.Plan, b plan.Breach) (plan.Fault, bool) {
 	if b.What != plan.Overlap && b.What != plan.Fell {
 		return plan.Fault{}, false
 	}
 	i := slices.IndexFunc(p.Faults, func(f plan.Fault) bool {
-		return excuses(f) && f.At <= b.At && f.End() >= b.From-memory(p)
+		return (excuses(f) || b.Outsider && forgets(f)) && f.At <= b.At && f.End() >= b.From-memory(p)
 	})
 	if i < 0 {
 		return plan.Fault{}, false

@@ -150,6 +150,10 @@ func (s *simulation) report(o *outcome, v verdict) string {
 	}
 	fmt.Fprintf(&text, "seed %d: %d agents with %d workers each, leases of %v, %d holds of %s\n",
 		o.plan.Seed, o.plan.Agents, o.plan.Workers, o.plan.Lease, len(o.holds), strings.Join(locks, ", "))
+	if o.plan.Outsiders > 0 {
+		fmt.Fprintf(&text, "  a program with %d threads uses %s as Redisson's client does\n",
+			o.plan.Outsiders, o.plan.OutsidersUse())
+	}
 	for _, f := range o.plan.Faults {
 		fmt.Fprintf(&text, "  fault: %v\n", f)
 	}

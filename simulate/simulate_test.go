@@ -122,6 +122,40 @@ func TestOverlapIsSeen(t *testing.T) {
 	}
 }
 
+// A program that uses Redisson's scripts takes turns with the agents, also when connections break and processes die. When
+// the store forgets, the two sides have the lock at the same time: then a fault explains that.
+func TestOutsidersAndAgents(t *testing.T) {
+	run := func(seed uint64, change, faults string) (theirs int, v verdict) {
+		p, err := (&settings{seed: seed, change: "locks=plain,fair outsiders=2 " + change, faults: &faults}).plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := runOf(t, p)
+		for _, h := range o.holds {
+			if p.IsOutsider(h.Client) && !h.Lost {
+				theirs++
+			}
+		}
+		if v = judge(o); len(v.wrong) > 0 {
+			t.Errorf("seed %d: wrong: %q", seed, v.wrong)
+		}
+		return theirs, v
+	}
+	const breaks = "2s cut agent=3, 4s kill agent=3 for=300ms, 5s suspend agent=3 for=2s, 7s deaf agent=3 for=1s, 8s cut agent=0"
+	if theirs, v := run(1, "pause=50ms longest=200ms", breaks); theirs < 10 || len(v.excused) > 0 {
+		t.Errorf("%d holds, and %q are explained by a fault", theirs, v.excused)
+	}
+	const forgets = "3s flush, 5s failover for=50ms lag=500ms, 7s restart for=100ms, 9s flush"
+	for seed := uint64(1); ; seed++ {
+		if _, v := run(seed, "longest=3s pause=100ms", forgets); len(v.excused) > 0 {
+			break
+		}
+		if seed == 10 {
+			t.Fatal("the two sides never have the lock at the same time")
+		}
+	}
+}
+
 // The judges of what a client sees, on outcomes that are made up.
 func TestJudges(t *testing.T) {
 	hold := func(client int, from, to time.Duration) plan.Hold {
@@ -130,11 +164,13 @@ func TestJudges(t *testing.T) {
 	flush, split := plan.Fault{At: 2 * time.Second, Kind: plan.Flush}, plan.Fault{At: 2 * time.Second, Kind: plan.Split}
 	const s = time.Second
 	overlap := []plan.Hold{hold(1, s, 4*s), hold(2, 3*s, 5*s)}
+	beside := []plan.Hold{hold(1, s, 4*s), hold(plan.ClientOf(3, 0, 0), 3*s, 5*s)}
 	for name, test := range map[string]struct {
 		kind   lockagent.LockKind
 		holds  []plan.Hold
 		faults []plan.Fault
 		breach string
+		beside bool // an outsider takes part
 		wrong  bool
 	}{
 		"one after the other":   {holds: []plan.Hold{hold(1, s, 2*s), hold(2, 3*s, 4*s)}},
@@ -148,13 +184,22 @@ func TestJudges(t *testing.T) {
 		"overlap after a split": {breach: plan.Overlap, faults: []plan.Fault{split}},
 		"a token fell":          {breach: plan.Fell, wrong: true},
 		"stuck after a split":   {breach: plan.Stuck, faults: []plan.Fault{split}, wrong: true},
+
+		"beside an outsider":                   {holds: beside, beside: true, wrong: true},
+		"beside an outsider after a flush":     {holds: beside, beside: true, faults: []plan.Fault{flush}},
+		"beside an agent, an outsider is near": {holds: overlap, beside: true, faults: []plan.Fault{flush}, wrong: true},
+		"overlap with an outsider":             {breach: plan.Overlap, beside: true, wrong: true},
+		"the same after a flush":               {breach: plan.Overlap, beside: true, faults: []plan.Fault{flush}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &outcome{holds: test.holds, plan: plan.Plan{
-				Lease: s, Faults: test.faults, Locks: []plan.Lock{{Name: "one", Kind: test.kind, Permits: 2}},
+				Agents: 3, Lease: s, Faults: test.faults, Locks: []plan.Lock{{Name: "one", Kind: test.kind, Permits: 2}},
 			}}
+			if test.beside {
+				o.plan.Outsiders, o.plan.Locks[0].Kind = 1, lockagent.PlainLock
+			}
 			if test.breach != "" {
-				o.breaches = []plan.Breach{{What: test.breach, Lock: "one", From: s, At: 3 * s}}
+				o.breaches = []plan.Breach{{What: test.breach, Lock: "one", Outsider: test.beside, From: s, At: 3 * s}}
 			}
 			if v := judge(o); len(v.wrong) > 0 != test.wrong {
 				t.Errorf("the judges find wrong: %q", v.wrong)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -16,45 +15,39 @@ import (
 
 // agent is one life of an agent, with its workers.
 type agent struct {
-	world       *world
-	index, life int
-	former      *agent // the life before, or nil
-	link        *link
-	log         *eventLog
-	journal     *journal // from which the next life may go on, or nil
-
-	alive context.Context // ends when the agent dies
-	end   context.CancelFunc
+	*process
+	former  *agent // the life before, or nil
+	log     *eventLog
+	journal *journal // from which the next life may go on, or nil
 
 	locks   *channelapi.Locks // once ready is closed
 	store   *redisstore.Store
 	ready   chan struct{}
 	workers sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
-	stands time.Time  // until then the agent does nothing
-	holds  []*hold    // of workers, also of a former life
+	holds []*hold // of workers, also of a former life; the mutex of the process guards them
 }
 
 // newAgent returns the next life of an agent. It has another identity than the life before, unless it goes on from the
 // journal.
 func newAgent(w *world, index int, former *agent, resumes bool) *agent {
-	a := &agent{world: w, index: index, former: former, ready: make(chan struct{})}
+	a, life := &agent{former: former, ready: make(chan struct{})}, 0
 	if former != nil {
-		a.life = former.life + 1
+		life = former.life + 1
 	}
 	if resumes {
 		a.log, a.journal, a.holds = former.log.next(), former.journal, former.holds
 	} else {
 		a.log = newEventLog(w, channelapi.NewAgentID())
 		if w.plan.Resumes() {
-			a.journal = newJournal(w, index, a.life)
+			a.journal = newJournal(w, index, life)
 		}
 	}
-	a.link = newLink(w, fmt.Sprintf("a%d.%d", index, a.life), uint64(100+index+1000*a.life))
-	a.alive, a.end = context.WithCancel(context.Background())
+	a.process = newProcess(w, index, life, newLink(w, fmt.Sprintf("a%d.%d", index, life), uint64(100+index+1000*life)))
 	return a
 }
+
+func (a *agent) next(resumes bool) party { return newAgent(a.world, a.index, a, resumes) }
 
 // live connects the agent, and has its workers work until the agent dies or the time for work is over.
 func (a *agent) live() {
@@ -103,8 +96,6 @@ func (a *agent) begin() (*actor.Agent, error) {
 	return actor.Resume(config, *left)
 }
 
-func (a *agent) isDead() bool { return a.alive.Err() != nil }
-
 // kill ends the agent without a word to the server. If another one is to go on from its journal, those who hold its locks
 // trust them for as long as they have been told.
 func (a *agent) kill(resumes bool) {
@@ -127,21 +118,6 @@ func (a *agent) kill(resumes bool) {
 		case <-time.After(time.Minute): // it never reached the server
 		}
 	}()
-}
-
-// suspend has the agent do nothing for a while.
-func (a *agent) suspend(until time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.stands = later(a.stands, until)
-}
-
-// standStill waits while the agent does nothing.
-func (a *agent) standStill() {
-	a.mu.Lock()
-	until := a.stands
-	a.mu.Unlock()
-	sleep(a.alive, time.Until(until))
 }
 
 // finish gets each lock once, and ends the agent.

@@ -25,7 +25,8 @@ func (w *world) copied(number int) *redis {
 // inflict has something go wrong.
 func (w *world) inflict(number int, f plan.Fault) {
 	until := time.Now().Add(f.For)
-	link := w.agent(f.Agent).link
+	of := w.party(f.Agent)
+	link := of.network()
 	switch f.Kind {
 	case plan.Cut:
 		link.cut()
@@ -56,15 +57,14 @@ func (w *world) inflict(number int, f plan.Fault) {
 			r.step(f.Lag)
 		}
 	case plan.Kill, plan.Resume:
-		a, resumes := w.agent(f.Agent), f.Kind == plan.Resume
-		if a.isDead() {
+		if of.isDead() {
 			return
 		}
-		a.kill(resumes)
+		of.kill(f.Kind == plan.Resume)
 		time.Sleep(f.For)
-		w.start(newAgent(w, f.Agent, a, resumes))
+		w.start(f.Agent, of.next(f.Kind == plan.Resume))
 	case plan.Suspend:
-		w.agent(f.Agent).suspend(until)
+		of.suspend(until)
 		link.stall(until, up, down)
 	}
 }
@@ -100,16 +100,16 @@ func (w *world) replace(to *redis, after time.Duration) {
 	w.redis = to
 }
 
-// cutAll breaks the connections of all agents but one.
+// cutAll breaks the connections of all parties but one.
 func (w *world) cutAll(but *link) {
-	for i := range w.plan.Agents {
-		if l := w.agent(i).link; l != but {
+	for i := range w.plan.Parties() {
+		if l := w.party(i).network(); l != but {
 			l.cut()
 		}
 	}
 }
 
-// split has a copy serve all agents but one, which stays with the server of before for a while.
+// split has a copy serve all parties but one, which stays with the server of before for a while.
 func (w *world) split(stays *link, to *redis, lasts time.Duration) {
 	w.mu.Lock()
 	old := w.redis

@@ -13,11 +13,12 @@ import (
 // hold is what a client has between a grant and its end. The client may outlive its agent, as a client of a daemon does:
 // then another life of the agent has the hold from then on.
 type hold struct {
-	agent *agent
-	grant lockagent.Grant
+	world *world
 	of    plan.Hold
+	agent *agent // nil of an outsider, which has no grant
+	grant lockagent.Grant
 
-	// When the agent has died:
+	// Of an outsider, and when the agent has died:
 	until   time.Time     // the client trusts the hold until then
 	settled chan struct{} // closed when another life has the hold, or none will
 	over    bool          // none will
@@ -26,7 +27,7 @@ type hold struct {
 
 // trusted reports whether the client may work at this moment.
 func (h *hold) trusted() bool {
-	if h.agent.isDead() {
+	if h.agent == nil || h.agent.isDead() {
 		return time.Now().Before(h.until)
 	}
 	return h.grant.Held()
@@ -37,11 +38,15 @@ func (h *hold) look() bool {
 	if !h.trusted() {
 		return false
 	}
-	h.of.Ending = h.agent.world.since()
+	h.of.Ending = h.world.since()
 	return true
 }
 
 func (h *hold) String() string {
+	if h.agent == nil {
+		return fmt.Sprintf("client %d, with Redisson, has the lock since %v and a lease for %v",
+			h.of.Client, h.of.Granted, time.Until(h.until))
+	}
 	return fmt.Sprintf("client %d has the token %d since %v and trusts it for %v",
 		h.of.Client, h.grant.Token(), h.of.Granted, h.grant.Remaining())
 }
@@ -109,6 +114,12 @@ func (a *agent) goOn(resumed []actor.ResumedRequest) {
 	}
 }
 
+// expire notes that the client trusted its hold for as long as it could.
+func (h *hold) expire() {
+	trusted := h.world.since() - max(0, time.Since(h.until))
+	h.of.Ending = max(h.of.Granted, trusted-moment)
+}
+
 // adopt has another life go on with the hold.
 func (h *hold) adopt(by *agent, g lockagent.Grant) {
 	settled := h.settled
@@ -119,9 +130,7 @@ func (h *hold) adopt(by *agent, g lockagent.Grant) {
 
 // lose tells the client that no life has the hold.
 func (h *hold) lose() {
-	world := h.agent.world
-	trusted := world.since() - max(0, time.Since(h.until))
-	h.of.Ending = max(h.of.Granted, trusted-moment)
+	h.expire()
 	h.until, h.over, h.lost = time.Time{}, true, true
 	close(h.settled)
 }

@@ -47,9 +47,9 @@ func (r *register) leave(h *hold) {
 	r.holds = slices.DeleteFunc(r.holds, func(other *hold) bool { return other == h })
 }
 
-// write writes with the token of a hold. Whoever is trusted must not be refused.
+// write writes with the token of a hold, if it has one. Whoever is trusted must not be refused.
 func (r *register) write(h *hold) {
-	if r.lock.Counted() || h.of.Shared || h.agent.isDead() {
+	if r.lock.Counted() || h.of.Shared || h.agent == nil || h.agent.isDead() {
 		return
 	}
 	r.mu.Lock()
@@ -67,7 +67,7 @@ func (r *register) write(h *hold) {
 // overlap tells that two holds are trusted at this moment.
 func (r *register) overlap(older, newer *hold) {
 	r.world.breach(plan.Breach{
-		What: plan.Overlap, Lock: r.lock.Name, From: older.of.Granted,
+		What: plan.Overlap, Lock: r.lock.Name, From: older.of.Granted, Outsider: older.agent == nil || newer.agent == nil,
 		Text: fmt.Sprintf("%v, while %v", newer, older),
 	})
 }

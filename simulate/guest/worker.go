@@ -91,7 +91,8 @@ func fits(err error) bool {
 
 // acquire asks for a lock until ctx ends. It sets the number of permits, also again if the store has lost it.
 func (w *worker) acquire(ctx context.Context, l plan.Lock, opts []channelapi.Option) (*hold, error) {
-	h := &hold{agent: w.agent, of: plan.Hold{Lock: l.Name, Client: w.client, Asked: w.agent.world.since()}}
+	h := &hold{world: w.agent.world, agent: w.agent, of: plan.Hold{Lock: l.Name, Client: w.client}}
+	h.of.Asked = h.world.since()
 	if l.Counted() {
 		h.of.Permits = 1 + w.random.IntN(l.Permits)
 	} else if l.Kind == lockagent.ReadWriteLock {
@@ -200,7 +201,7 @@ func (h *hold) last(takes time.Duration) {
 // waitOn waits for the lock on behalf of a request of the life before, however long that takes.
 func (w *worker) waitOn(r *actor.ResumedRequest) {
 	world := w.agent.world
-	h := &hold{agent: w.agent, of: plan.Hold{
+	h := &hold{world: world, agent: w.agent, of: plan.Hold{
 		Lock: string(r.Name), Client: w.client, Shared: r.Mode == lockagent.Shared, Asked: world.since(),
 	}}
 	l := world.lock(h.of.Lock)

@@ -19,12 +19,12 @@ type world struct {
 	traces bool
 	random *rand.Rand // only for the servers
 
-	mu     sync.Mutex // guards what follows
-	out    *bufio.Writer
-	redis  *redis    // nil while there is none
-	stands time.Time // until then the server does nothing
-	agents []*agent
-	copies map[int]*redis // made for the failovers, by the number of the fault
+	mu      sync.Mutex // guards what follows
+	out     *bufio.Writer
+	redis   *redis    // nil while there is none
+	stands  time.Time // until then the server does nothing
+	parties []party
+	copies  map[int]*redis // made for the failovers, by the number of the fault
 
 	registers map[string]*register
 }
@@ -32,7 +32,7 @@ type world struct {
 func newWorld(p plan.Plan, out *bufio.Writer, traces bool) *world {
 	w := &world{
 		plan: p, began: time.Now(), traces: traces, random: rand.New(rand.NewPCG(p.Seed, 2)), out: out,
-		copies: make(map[int]*redis), agents: make([]*agent, p.Agents), registers: make(map[string]*register),
+		copies: make(map[int]*redis), parties: make([]party, p.Parties()), registers: make(map[string]*register),
 	}
 	w.redis = newRedis(w.random)
 	for _, l := range p.Locks {
@@ -87,10 +87,11 @@ func (w *world) frozen() time.Time {
 	return w.stands
 }
 
-func (w *world) agent(i int) *agent {
+// party returns the life that a party has now. The agents come first.
+func (w *world) party(i int) party {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.agents[i]
+	return w.parties[i]
 }
 
 // lock returns a lock of the plan.
@@ -98,11 +99,14 @@ func (w *world) lock(name string) plan.Lock {
 	return w.plan.Locks[slices.IndexFunc(w.plan.Locks, func(l plan.Lock) bool { return l.Name == name })]
 }
 
-// run is the whole run: work among faults, and then a last round without any, in which each lock is granted to each
-// agent.
+// run is the whole run: work among faults, and then a last round without any, in which each lock is granted to
+// everybody who uses it.
 func (w *world) run() {
 	for i := range w.plan.Agents {
-		w.start(newAgent(w, i, nil, false))
+		w.start(i, newAgent(w, i, nil, false))
+	}
+	if w.plan.Outsiders > 0 {
+		w.start(w.plan.Agents, newOutsider(w, 0))
 	}
 	for i, f := range w.plan.Faults {
 		if f.Copies() {
@@ -126,20 +130,19 @@ func (w *world) run() {
 	w.lastRound()
 }
 
-// start starts a life of an agent.
-func (w *world) start(a *agent) {
+// start starts a life of a party.
+func (w *world) start(i int, p party) {
 	w.mu.Lock()
-	w.agents[a.index] = a
+	w.parties[i] = p
 	w.mu.Unlock()
-	go a.live()
+	go p.live()
 }
 
-// lastRound has each agent get each lock. Locks of the dead are free when their leases are over.
+// lastRound has each party get each lock that it uses. Locks of the dead are free when their leases are over.
 func (w *world) lastRound() {
 	var all sync.WaitGroup
-	for i := range w.plan.Agents {
-		a := w.agent(i)
-		all.Go(a.finish)
+	for i := range w.plan.Parties() {
+		all.Go(w.party(i).finish)
 	}
 	all.Wait()
 }

@@ -20,6 +20,9 @@ func (p *Plan) Change(text string) error {
 			return fmt.Errorf("the change %q is wrong: %w; a right one is lease=90s", word, err)
 		}
 	}
+	if p.Outsiders == 0 {
+		p.Faults = slices.DeleteFunc(p.Faults, func(f Fault) bool { return f.OfAgent() && f.Agent == p.Agents })
+	}
 	return nil
 }
 
@@ -36,10 +39,14 @@ func (p *Plan) change(name, value string) (err error) {
 		if p.Workers, err = strconv.Atoi(value); err == nil && (p.Workers < 1 || p.Workers > mostWorkers) {
 			err = fmt.Errorf("there are from 1 to %d of an agent", mostWorkers)
 		}
+	case name == "outsiders":
+		if p.Outsiders, err = strconv.Atoi(value); err == nil && (p.Outsiders < 0 || p.Outsiders > mostWorkers) {
+			err = fmt.Errorf("there are from 0 to %d", mostWorkers)
+		}
 	case name == "locks":
 		err = p.have(strings.Split(value, ","))
 	default:
-		err = fmt.Errorf("%q is none of lease, work, pause, patience, longest, workers and locks", name)
+		err = fmt.Errorf("%q is none of lease, work, pause, patience, longest, workers, locks and outsiders", name)
 	}
 	return err
 }
@@ -47,9 +54,9 @@ func (p *Plan) change(name, value string) (err error) {
 // mostWorkers is how many workers [ClientOf] can tell apart. One more is that of the last round.
 const mostWorkers = 8
 
-// have gives a plan a lock of each of some kinds. A semaphore has three permits.
+// have gives a plan a lock of each of some kinds, without outsiders. A semaphore has three permits.
 func (p *Plan) have(names []string) error {
-	p.Locks = nil
+	p.Locks, p.Outsiders = nil, 0
 	for _, name := range names {
 		kind := lockagent.LockKind(name)
 		if !slices.Contains(kinds, kind) {

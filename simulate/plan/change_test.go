@@ -20,7 +20,13 @@ func TestChange(t *testing.T) {
 	if fmt.Sprint(p.Locks) != fmt.Sprint(want) {
 		t.Errorf("the locks are now %v", p.Locks)
 	}
-	for _, text := range []string{"lease", "lease=soon", "work=0s", "workers=9", "workers=x", "locks=door", "mood=bad"} {
+	if err := p.Change("locks=plain,fair outsiders=2"); err != nil || p.Outsiders != 2 || p.Check() != nil {
+		t.Errorf("the plan is now %+v, %v", p, err)
+	}
+	if err := p.Change("locks=plain"); err != nil || p.Outsiders != 0 {
+		t.Errorf("the plan is now %+v, %v", p, err)
+	}
+	for _, text := range []string{"lease", "outsiders=9", "outsiders=-1", "lease=soon", "work=0s", "workers=9", "workers=x", "locks=door", "mood=bad"} {
 		if p := New(1); p.Change(text) == nil {
 			t.Errorf("%q made the plan %+v", text, p)
 		}

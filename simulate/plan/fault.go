@@ -70,7 +70,7 @@ func formOf(k Kind) (of form, known bool) {
 type Fault struct {
 	At    time.Duration // from the beginning of the run
 	Kind  Kind
-	Agent int           // from 0, if the fault is about one
+	Agent int           // from 0, if the fault is about one; behind the agents comes the program of the outsiders
 	For   time.Duration // until it is over
 	Lag   time.Duration
 }
@@ -91,27 +91,30 @@ func (f Fault) End() time.Duration { return f.At + f.For }
 func newFaults(random *rand.Rand, p *Plan) []Fault {
 	var faults []Fault
 	for range random.IntN(7) {
-		of := forms[random.IntN(len(forms))]
-		f := Fault{At: Within(random, time.Second, p.Work), Kind: of.kind}
-		if of.agent {
-			f.Agent = random.IntN(p.Agents)
-		}
-		if of.lasts {
-			f.For = Within(random, time.Millisecond, 3*time.Second)
-			if random.IntN(3) == 0 {
-				f.For = Within(random, p.Lease/2, 2*p.Lease)
-			}
-		}
-		if of.lagged {
-			f.Lag = Within(random, 0, time.Second)
-			if f.Kind == Step {
-				f.Lag = Within(random, -2*time.Second, 2*time.Second)
-			}
-		}
-		faults = append(faults, f.rounded())
+		faults = append(faults, newFault(random, p, forms[random.IntN(len(forms))]))
 	}
 	slices.SortStableFunc(faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return faults
+}
+
+func newFault(random *rand.Rand, p *Plan, of form) Fault {
+	f := Fault{At: Within(random, time.Second, p.Work), Kind: of.kind}
+	if of.agent {
+		f.Agent = random.IntN(p.Agents)
+	}
+	if of.lasts {
+		f.For = Within(random, time.Millisecond, 3*time.Second)
+		if random.IntN(3) == 0 {
+			f.For = Within(random, p.Lease/2, 2*p.Lease)
+		}
+	}
+	if of.lagged {
+		f.Lag = Within(random, 0, time.Second)
+		if f.Kind == Step {
+			f.Lag = Within(random, -2*time.Second, 2*time.Second)
+		}
+	}
+	return f.rounded()
 }
 
 // rounded is the fault with times that are as short as a text.

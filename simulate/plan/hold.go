@@ -24,9 +24,10 @@ type Hold struct {
 
 // Breach is what a run must not have. The guest sees it.
 type Breach struct {
-	What string // see below
-	Lock string
-	Text string
+	What     string // see below
+	Lock     string
+	Text     string
+	Outsider bool // one of the clients is an outsider
 
 	// At is when it was seen. Whatever explains an overlap has happened since From.
 	From, At time.Duration

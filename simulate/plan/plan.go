@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -21,6 +22,10 @@ type Plan struct {
 	Locks   []Lock
 	Faults  []Fault
 	NoGrace bool // the store has no grace periods, so a store that forgets has two holders
+
+	// Outsiders is how many threads a program has that is no agent, and uses the plain lock as Redisson's client does. 0 if
+	// there is no such program.
+	Outsiders int
 
 	Pause    time.Duration // the longest one between two requests of a worker
 	Patience time.Duration // for how long a worker waits at most
@@ -71,14 +76,18 @@ func New(seed uint64) Plan {
 		p.Locks = append(p.Locks, l)
 	}
 	p.Faults = newFaults(random, &p)
+	p.takeOutsiders(rand.New(rand.NewPCG(seed, 4)))
 	return p
 }
 
-// Check returns an error if a fault is about an agent that there is not.
+// Check returns an error if a fault is about an agent that there is not, or if there is nothing for outsiders.
 func (p Plan) Check() error {
+	if p.Outsiders > 0 && p.OutsidersUse() == "" {
+		return errors.New("outsiders use a plain lock, and the plan has none: add locks=plain before outsiders")
+	}
 	for _, f := range p.Faults {
-		if f.Agent < 0 || f.Agent >= p.Agents {
-			return fmt.Errorf("the fault %q is about an agent that there is not: they are numbered from 0 to %d", f, p.Agents-1)
+		if f.Agent < 0 || f.Agent >= p.Parties() {
+			return fmt.Errorf("the fault %q is about an agent that there is not: they are numbered from 0 to %d", f, p.Parties()-1)
 		}
 	}
 	return nil
