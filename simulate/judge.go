@@ -33,6 +33,7 @@ func judge(o *outcome) verdict {
 		}
 	}
 	v.judgeDenials(o)
+	v.judgeWaits(o)
 	v.judgeLog(o)
 	v.judgeHistories(o)
 	return v

@@ -16,6 +16,7 @@ type outcome struct {
 	plan     plan.Plan
 	records  []events.Record // of the event log, in their order
 	holds    []plan.Hold     // in the order of their ends
+	waits    []plan.Wait     // in vain
 	breaches []plan.Breach
 	crash    error // why the run did not come to its end, or nil
 }
@@ -57,6 +58,12 @@ func (o *outcome) note(line []byte, trace io.Writer) error {
 			return err
 		}
 		o.holds = append(o.holds, h)
+	case 'W':
+		var w plan.Wait
+		if err := json.Unmarshal(text, &w); err != nil {
+			return err
+		}
+		o.waits = append(o.waits, w)
 	case 'B':
 		var b plan.Breach
 		if err := json.Unmarshal(text, &b); err != nil {

@@ -114,6 +114,11 @@ func (a *agent) goOn(resumed []actor.ResumedRequest) {
 	}
 }
 
+// tellWait tells that the request got no hold.
+func (h *hold) tellWait() {
+	h.world.tellJSON('W', plan.Wait{Lock: h.of.Lock, Client: h.of.Client, Asked: h.of.Asked, Ended: h.world.since()})
+}
+
 // expire notes that the client trusted its hold for as long as it could.
 func (h *hold) expire() {
 	trusted := h.world.since() - max(0, time.Since(h.until))

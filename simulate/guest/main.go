@@ -5,6 +5,7 @@
 //
 //	R  a record of the event log, in JSON
 //	H  a [plan.Hold] in JSON
+//	W  a [plan.Wait] in JSON
 //	B  a [plan.Breach] in JSON
 //	T  what happens, for people: only with a second argument, trace
 package main

@@ -68,6 +68,7 @@ func (t *thread) acquire(wait time.Duration, watched bool) *hold {
 	left, err := t.await(h, time.Now().Add(wait), watched)
 	o.world.note("client %d: %s: held by somebody else for %v, %v", t.client, o.lock.Name, left, err)
 	if left > 0 || err != nil {
+		h.tellWait()
 		return nil
 	}
 	return h

@@ -114,6 +114,7 @@ func (w *worker) acquire(ctx context.Context, l plan.Lock, opts []channelapi.Opt
 	}
 	w.agent.world.note("client %d: %s: token %d, %v", w.client, l.Name, h.grant.Token(), err)
 	if err != nil {
+		h.tellWait()
 		return nil, err
 	}
 	h.of.Granted, h.of.Token = w.agent.world.since(), uint64(h.grant.Token())

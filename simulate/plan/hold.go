@@ -22,6 +22,13 @@ type Hold struct {
 	Denied        bool // it was lost because the store said that it was over
 }
 
+// Wait is a request of a client that ended without a hold.
+type Wait struct {
+	Lock         string
+	Client       int
+	Asked, Ended time.Duration
+}
+
 // Breach is what a run must not have. The guest sees it.
 type Breach struct {
 	What     string // see below
