@@ -18,6 +18,7 @@ type outcome struct {
 	holds    []plan.Hold     // in the order of their ends
 	waits    []plan.Wait     // in vain
 	breaches []plan.Breach
+	commands []plan.Command
 	crash    error // why the run did not come to its end, or nil
 }
 
@@ -64,6 +65,12 @@ func (o *outcome) note(line []byte, trace io.Writer) error {
 			return err
 		}
 		o.waits = append(o.waits, w)
+	case 'C':
+		var c plan.Command
+		if err := json.Unmarshal(text, &c); err != nil {
+			return err
+		}
+		o.commands = append(o.commands, c)
 	case 'B':
 		var b plan.Breach
 		if err := json.Unmarshal(text, &b); err != nil {

@@ -44,7 +44,7 @@ func (w *world) inflict(number int, f plan.Fault) {
 		w.freeze(until)
 	case plan.Flush:
 		if r := w.server(); r != nil {
-			r.mini.FlushAll()
+			r.flush()
 		}
 	case plan.Restart:
 		w.replace(nil, f.For)

@@ -7,6 +7,7 @@
 //	H  a [plan.Hold] in JSON
 //	W  a [plan.Wait] in JSON
 //	B  a [plan.Breach] in JSON
+//	C  a [plan.Command] in JSON, if the plan says so
 //	T  what happens, for people: only with a second argument, trace
 package main
 

@@ -24,6 +24,22 @@ const structLibrary = `local struct = {pack = function(format, ...)
 end}
 `
 
+// formatLibrary has string.format take a text for a number, as Lua does. In gopher-lua that gives another text.
+const formatLibrary = `do
+  local format = string.format
+  string.format = function(pattern, ...)
+    local args, i = {...}, 0
+    for kind in string.gmatch(pattern, '%%[-+ #0-9.]*(%a)') do
+      i = i + 1
+      if string.find('dfgex', kind, 1, true) then
+        args[i] = tonumber(args[i])
+      end
+    end
+    return format(pattern, unpack(args))
+  end
+end
+`
+
 // swap is a line with an assignment of two values. If they are those of the same two variables, gopher-lua gets it
 // wrong: afterwards both have the value of the second.
 var swap = regexp.MustCompile(`(?m)^( *)(\w+), (\w+) = (\w+), (\w+)$`)
@@ -32,6 +48,9 @@ var swap = regexp.MustCompile(`(?m)^( *)(\w+), (\w+) = (\w+), (\w+)$`)
 func complete(source string) string {
 	if strings.Contains(source, "struct.") {
 		source = structLibrary + source
+	}
+	if strings.Contains(source, "string.format(") {
+		source = formatLibrary + source
 	}
 	return swap.ReplaceAllStringFunc(source, func(line string) string {
 		part := swap.FindStringSubmatch(line)

@@ -18,6 +18,7 @@ type redis struct {
 	// digests are those of the scripts with what miniredis lacks, by those of the scripts without it.
 	digests map[string]string
 	ahead   time.Duration // by how much its clock is ahead of the time of the run
+	records *recorder     // or nil
 }
 
 func newRedis(random *rand.Rand) *redis {
@@ -36,16 +37,23 @@ func newRedis(random *rand.Rand) *redis {
 	return r
 }
 
-func (r *redis) now() time.Time { return time.Now().Add(r.ahead) }
+func (r *redis) now() time.Time { return time.Now().Add(r.ahead).Truncate(time.Microsecond) }
 
 // before is called before each command, also before those of scripts. It reports whether the command is done.
 func (r *redis) before(c *server.Peer, command string, args ...string) bool {
+	if r.takes(c, command, args) {
+		return true
+	}
 	switch command {
 	case "INFO": // of miniredis it has neither this section nor a run
 		c.WriteBulk("# Server\r\nredis_version:8.4.0\r\nredis_mode:standalone\r\nrun_id:" + r.runID + "\r\n")
 		return true
 	case "EVAL", "EVALSHA": // no script begins another one, and a script sees one time
-		r.mini.SetTime(r.now())
+		now := r.now()
+		r.mini.SetTime(now)
+		if r.records != nil {
+			r.records.running.At = now.UnixMicro()
+		}
 		r.complete(command, args) // the server passes the same slice on
 	}
 	return false

@@ -35,6 +35,9 @@ func newWorld(p plan.Plan, out *bufio.Writer, traces bool) *world {
 		copies: make(map[int]*redis), parties: make([]party, p.Parties()), registers: make(map[string]*register),
 	}
 	w.redis = newRedis(w.random)
+	if p.Commands {
+		w.redis.records = &recorder{world: w, told: make(map[string]bool)}
+	}
 	for _, l := range p.Locks {
 		w.registers[l.Name] = &register{world: w, lock: l}
 	}

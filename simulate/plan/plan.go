@@ -23,6 +23,8 @@ type Plan struct {
 	Faults  []Fault
 	NoGrace bool // the store has no grace periods, so a store that forgets has two holders
 
+	Commands bool // the guest tells what the first server does
+
 	// Outsiders is how many threads a program has that is no agent, and uses the plain lock as Redisson's client does. 0 if
 	// there is no such program.
 	Outsiders int
