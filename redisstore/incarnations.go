@@ -105,6 +105,13 @@ func newIncarnations() *incarnations {
 	}
 }
 
+// find returns the shard with a slot, or nil if it is not known.
+func (i *incarnations) find(slot uint16) *shard {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.shards[slot]
+}
+
 // shard returns the shard with a slot. cluster says whether it is a node of a Cluster.
 func (i *incarnations) shard(slot uint16, cluster bool) *shard {
 	i.mu.Lock()
@@ -130,11 +137,28 @@ func (i *incarnations) all() []*shard {
 	return slices.Collect(maps.Values(i.shards))
 }
 
-// drop forgets a shard whose keys are at another node by now.
-func (i *incarnations) drop(of *shard) {
+// drop forgets a shard. It returns the shard of the same server, or the one with the slot home, or nil.
+func (i *incarnations) drop(of *shard, home uint16) (heir *shard) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	delete(i.shards, of.slot)
+	if i.shards[of.slot] == of {
+		delete(i.shards, of.slot)
+	}
+	if heir = i.beside(of, of.server); heir == nil {
+		heir = i.shards[home]
+	}
+	return heir
+}
+
+// beside returns the shard of a server at another home than that of a shard: the one that was seen last, or nil. It
+// expects mu to be held.
+func (i *incarnations) beside(of *shard, server string) (latest *shard) {
+	for _, other := range i.shards {
+		if other != of && other.server == server && server != "" && (latest == nil || other.last > latest.last) {
+			latest = other
+		}
+	}
+	return latest
 }
 
 // listens takes note that an agent listens from now on.
@@ -173,10 +197,8 @@ func (i *incarnations) known(of *shard) (name string, epoch uint64) {
 func (i *incarnations) at(server string, but *shard) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for _, of := range i.shards {
-		if of != but && of.server == server && server != "" {
-			return of.current
-		}
+	if of := i.beside(but, server); of != nil {
+		return of.current
 	}
 	return ""
 }

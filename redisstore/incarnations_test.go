@@ -65,6 +65,19 @@ func TestRepliesOfThePastAreNoReset(t *testing.T) {
 	}
 }
 
+// A node had one home after the other. The next one goes on with the incarnation of the latest.
+func TestTheLatestHomeOfAServer(t *testing.T) {
+	i := newIncarnations()
+	for n := range 20 { // a map has no order
+		of := i.shard(uint16(n), true)
+		i.observe(of, "1.a@"+string(of.home), "server", lockagent.StoreTime(n), 0)
+	}
+	next, latest := i.shard(20, true), i.shard(19, true)
+	if name := i.at("server", next); name != "1.a@"+string(latest.home) {
+		t.Errorf("it goes on with %q, want the one at %q", name, latest.home)
+	}
+}
+
 // A server may forget once more in a grace period. That period has ended then, and the next one begins.
 func TestAResetInAGracePeriod(t *testing.T) {
 	i := newIncarnations()

@@ -74,10 +74,33 @@ func (s *Store) enrol(agent lockagent.AgentID) {
 	r.self, r.entries = agent, make(map[script.Member]time.Time)
 	for _, of := range s.incarnations.all() {
 		of.covered.Store(0)
-		s.callLater(of)
+		s.callLater(of, callEvery)
 	}
 	r.listens.Store(true)
 	s.incarnations.listens()
+}
+
+// found begins to keep the agent on the roll of a shard that was not known. The agent may have tenures there, because
+// the node of the shard had another home, or took slots over from another one.
+func (s *Store) found(of *shard) {
+	r := &s.roll
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.self == "" || r.closed {
+		return
+	}
+	var longest time.Duration
+	for m, ends := range r.entries {
+		if time.Now().Before(ends) {
+			longest = max(longest, m.Lease)
+		}
+	}
+	if longest == 0 {
+		s.callLater(of, callEvery)
+		return
+	}
+	of.asked.Store(int64(longest))
+	s.callLater(of, 0)
 }
 
 // cover calls goOn when the agent is on the roll of a shard for a lease, or with the error that it is not. whole has
@@ -138,7 +161,7 @@ func (s *Store) callRoll(of *shard) {
 		again := len(of.waiting) > 0 && !r.closed
 		of.calling = again
 		if !again && !r.closed {
-			s.callLater(of)
+			s.callLater(of, callEvery)
 		}
 		r.mu.Unlock()
 		transport.Each(len(waiting), func(i int) { waiting[i].goOn(err) })
@@ -151,26 +174,40 @@ func (s *Store) callRoll(of *shard) {
 // wholeLook is a call for which nobody waits.
 var wholeLook = waiting{whole: true, goOn: func(error) {}}
 
-// callLater calls again after a while. It expects the mu of the roll to be held.
-func (s *Store) callLater(of *shard) {
+// callLater calls after a while, unless a call is under way then. It expects the mu of the roll to be held.
+func (s *Store) callLater(of *shard, d time.Duration) {
 	if of.timer != nil {
-		of.timer.Reset(callEvery)
+		of.timer.Reset(d)
 		return
 	}
 	r := &s.roll
-	of.timer = time.AfterFunc(callEvery, func() {
-		if s.one == nil && s.servers.Home(of.slot) != of.slot {
-			s.incarnations.drop(of)
-			return
-		}
+	of.timer = time.AfterFunc(d, func() {
 		r.mu.Lock()
-		due := !of.calling && !r.closed && r.self != ""
+		left := s.one == nil && !of.calling && s.servers.Home(of.slot) != of.slot
+		if left {
+			s.forget(of)
+		}
+		due := !left && !of.calling && !r.closed && r.self != ""
 		of.calling = of.calling || due
 		r.mu.Unlock()
 		if due {
 			s.callRoll(of)
 		}
 	})
+}
+
+// forget forgets a shard that is no home any more. Another shard remembers who was on its roll, and may have tenures
+// yet. It expects the mu of the roll to be held.
+func (s *Store) forget(of *shard) {
+	heir := s.incarnations.drop(of, s.servers.Home(of.slot))
+	if heir == nil {
+		return
+	}
+	for m, came := range of.members {
+		if _, there := heir.members[m]; !there {
+			heir.add(m, came)
+		}
+	}
 }
 
 // endRoll answers the calls that wait.

@@ -90,7 +90,13 @@ func (s *Store) shard(slot uint16) *shard {
 	if s.one != nil {
 		return s.one
 	}
-	return s.incarnations.shard(s.servers.Home(slot), true)
+	home := s.servers.Home(slot)
+	if of := s.incarnations.find(home); of != nil {
+		return of
+	}
+	of := s.incarnations.shard(home, true)
+	s.found(of)
+	return of
 }
 
 // incarnate reports whether servers have incarnations. If several are behind one address, nobody knows which answers.

@@ -126,3 +126,40 @@ func TestAHomeThatMoves(t *testing.T) {
 		}
 	}
 }
+
+// Who was on the roll of the former home is on that of the next one, for as long. Nobody has to call first.
+func TestTheRollMovesWithTheHome(t *testing.T) {
+	redistest.NeedsSharded(t)
+	t.Parallel()
+	s := node(t, redistest.StartCluster(t, 1).Nodes[0])
+	homes := []Home{HomeIn(hashslot.Count - 3), HomeIn(hashslot.Count - 2), HomeIn(hashslot.Count - 1)}
+	s.past.Home = homes[0]
+	known := s.look(Look{Grace: true})
+	s.look(Look{Grace: true, Known: known.Name, Self: annaOnTheRoll})
+	till := s.Do("ZSCORE", rollKey+":{"+string(homes[0])+"}", "30000 "+string(agentA))
+	for _, home := range append(homes[1:], homes[1]) { // and back, with the name that this home had
+		s.past.Home = home
+		seen := s.look(Look{Grace: true, Known: known.Name, Self: bertaOnTheRoll})
+		if seen.Left >= 0 || !slices.Contains(seen.Roll, annaOnTheRoll) {
+			t.Errorf("%v are left, and the roll is %v", seen.Left, seen.Roll)
+		}
+		if at := s.Do("ZSCORE", rollKey+":{"+string(home)+"}", "30000 "+string(agentA)); at != till {
+			t.Errorf("anna is on it until %v, and was until %v", at, till)
+		}
+		known = seen
+	}
+	// The former home may be at another node by now. Then the agents know who was on the roll.
+	of, _, _ := strings.Cut(known.Name, "@")
+	carl := Member{agentC, time.Hour}
+	seen := s.look(Look{Grace: true, Known: of + "@" + string(HomeIn(0)), Roll: []Member{carl}})
+	if seen.Left >= 0 || !slices.Contains(seen.Roll, carl) {
+		t.Errorf("%v are left, and the roll is %v", seen.Left, seen.Roll)
+	}
+	if told := s.look(Look{Grace: true, Known: known.Name, Version: known.Version}); len(told.Roll) != 3 {
+		t.Errorf("who knew the roll of before is told of %v", told.Roll)
+	}
+	Incarnation(&s.call, Look{Home: s.past.Home, Grace: true, Known: of + "@" + string(HomeIn(0))})
+	if _, err := s.send(&s.call); err == nil || !errors.Is(Refused(err.Error()), ErrForgotten) {
+		t.Errorf("a look that does not tell who was: %v", err)
+	}
+}

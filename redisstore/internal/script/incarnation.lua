@@ -1,6 +1,6 @@
 -- incarnation.lua names the incarnation of a database, and calls the roll. In a Cluster it does so for a node: the keys
 -- are in the last slot of the node, the home. Tools that move slots begin with the first ones. If another slot becomes
--- the last one, an agent that knows the node tells its name there.
+-- the last one, an agent that knows the node tells its name there. Then the new home also has the roll.
 --
 -- KEYS[1]  the clock, see clock.lua
 -- KEYS[2]  ahead: how many microseconds the clock is ahead of the server's
@@ -16,7 +16,8 @@
 -- ARGV[4]  the version of the roll that the agent knows, or "0"
 -- ARGV[5]  the agent as on the roll, or "" if it is not to be there
 -- ARGV[6]  "whole" if the agents follow that were on the roll as far as this agent knows, or "". Then it is an error,
---          "LOOK <name>", if an incarnation would begin, or goes on with a grace period that the agent has not seen
+--          "LOOK <name>", if an incarnation would begin, or goes on with a grace period that the agent has not seen, or
+--          at another home than the agent knows
 --
 -- Reply: lines of text. The first line is "<at> <name> <age> <left> <version>". age is for how many microseconds, or
 -- more, the name has been that of the database. The name is "<data>.<run>" without a grace period, and
@@ -36,11 +37,14 @@ local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 
 --include grace.lua
 
+-- Returns until when an agent is on the roll that calls now: for a minute beyond its lease.
+local function roll_till(server, entry)
+  return string.format('%.0f', server + string.match(entry, '^%d+') * 1000 + 60e6)
+end
+
 -- Calls the roll: removes those who have not called for long, and puts the agent on it.
 --   entry  the agent as on the roll, or ""
---   lasts  for how many microseconds it is on it beyond its lease
 -- Returns the version of the roll. A roll that is spoilt is empty.
-local roll_lasts = 60e6
 local function roll_call(key, server, entry)
   local gone = pcall('ZRANGEBYSCORE', key, 1, string.format('%.0f', server), 'LIMIT', 0, 1000)
   if gone.err then
@@ -51,8 +55,7 @@ local function roll_call(key, server, entry)
     pcall('ZREM', key, unpack(gone))
   end
   if entry ~= '' then
-    local till = server + string.match(entry, '^%d+') * 1000 + roll_lasts
-    local added = call('ZADD', key, string.format('%.0f', till), entry)
+    local added = call('ZADD', key, roll_till(server, entry), entry)
     if added == 1 then
       pcall('PUBLISH', 'lockagent_incarnation', 'roll ' .. entry)
     end
@@ -62,6 +65,22 @@ local function roll_call(key, server, entry)
     pcall('ZADD', key, 'INCR', -1, 'version')
   end
   return call('ZSCORE', key, 'version') or '0'
+end
+
+-- Takes over the roll of another home of the node.
+--   from  that home
+--   roll  who was on it as far as the agent knows: the slot may be at another node by now
+local function roll_take(key, server, from, roll)
+  local entries = pcall('ZRANGEBYSCORE', 'lockagent_roll:{' .. from .. '}', 1, '+inf', 'WITHSCORES')
+  for _, entry in ipairs(roll) do
+    entries[#entries + 1], entries[#entries + 2] = entry, roll_till(server, entry)
+  end
+  for i = 1, #entries, 2 do
+    pcall('ZADD', key, 'GT', entries[i + 1], entries[i])
+  end
+  if entries[1] then
+    pcall('ZADD', key, 'INCR', -1, 'version')
+  end
 end
 
 -- Returns who is on the roll at a time.
@@ -94,9 +113,11 @@ local tag = string.match(keys[1], '{(%d+)}')
 local pattern = '^(%d+)%.(%x*)%.?(%d*)'
 local data, former_run, began = string.match(known or '', pattern)
 local run = sees_run and string.sub(string.match(server_says, 'run_id:(%x+)') or '', 1, 16) or former_run or ''
+local from -- another home, from which the agent comes
 if tag and string.match(known or '', '@(%d+)') ~= tag then -- this was no home
   local name = args[3] ~= '' and args[3] or string.match(known or '', '^%S+') or ''
-  data, former_run, began = string.match(moved(name, run) and name or '', pattern)
+  from = moved(name, run) and string.match(name, '@(%d+)')
+  data, former_run, began = string.match(from and name or '', pattern)
 end
 local forgot = run ~= former_run
 -- A period that one agent wants is one for all.
@@ -105,9 +126,13 @@ if forgot or graced and began == '' then
   began = graced and string.format('%.0f', time.server) or ''
 end
 local name = (data or at) .. '.' .. run .. (began ~= '' and '.' .. began or '') .. (tag and '@' .. tag or '')
+local other = args[3] ~= '' and args[3] ~= name
+if other and string.match(args[3], '^(.*)@') == string.match(name, '^(.*)@') then
+  from = string.match(args[3], '@(%d+)')
+end
 
--- What the agent knows of the roll counts if it comes from another incarnation.
-local news, roll = forgot or left and args[3] ~= '' and args[3] ~= name, {}
+-- What the agent knows of the roll counts if it comes from another incarnation, or from another home.
+local news, roll = forgot or other and (left or from), {}
 if news and args[6] ~= 'whole' then
   return redis.error_reply('LOOK ' .. name)
 end
@@ -126,8 +151,11 @@ if forgot then
   if left then
     grace_begin(keys[1], time.server, left, roll)
   end
-elseif news then
+elseif left and news then
   grace_join(keys[1], began + 0, roll)
+end
+if from and not forgot then
+  roll_take(keys[5], time.server, from, roll)
 end
 local member = name .. (ahead and ' +' or '') .. (left and ' ~' or '')
 if member ~= known then
