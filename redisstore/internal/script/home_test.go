@@ -87,11 +87,11 @@ func TestTheIncarnationOfANode(t *testing.T) {
 	forgotten("with another home")
 }
 
-// If another slot becomes the home of a node, the node has forgotten nothing, as far as an agent knows it.
+// If another slot becomes the home of a node, the node has forgotten nothing if it still has the former home.
 func TestAHomeThatMoves(t *testing.T) {
 	redistest.NeedsSharded(t)
 	t.Parallel()
-	s := node(t, redistest.StartCluster(t, 1).Nodes[0])
+	s := node(t, redistest.StartCluster(t, 2).Nodes[1])
 	former, home := HomeIn(hashslot.Count-2), HomeIn(hashslot.Count-1)
 	clock := "lockagent_clock:{" + string(former) + "}"
 	for name, c := range map[string]struct {
@@ -103,6 +103,10 @@ func TestAHomeThatMoves(t *testing.T) {
 			s.Do("ZADD", "lockagent_clock:{"+string(home)+"}", "1700", known)
 			return ""
 		}},
+		"the former home is at another node": {moves: func(known string) string {
+			of, _, _ := strings.Cut(known, "@")
+			return of + "@" + string(HomeIn(0))
+		}, grace: true},
 		"nobody knows the node":   {moves: func(string) string { return "" }, grace: true},
 		"the node was emptied":    {moves: func(known string) string { s.Do("FLUSHALL"); return known }, grace: true},
 		"the node is another run": {moves: func(string) string { return "1700.feed.1700@" + string(former) }, grace: true},

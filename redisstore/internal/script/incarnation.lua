@@ -89,13 +89,12 @@ local function roll_read(key, server)
   return all.err and {} or all
 end
 
--- Reports whether a node in its present run has an incarnation at another home, and no grace period, as far as that can
--- be seen: that slot may be at another node by now.
+-- Reports whether a node in its present run has an incarnation at another home, and no grace period. If that slot is at
+-- another node by now, nothing shows that this one was not emptied since.
 local function moved(name, run)
   local tag = string.match(name, '^%d+%.' .. run .. '[.@]') and string.match(name, '@(%d+)')
-  local member = tag and pcall('ZRANGE', 'lockagent_clock:{' .. tag .. '}', -1, -1)
-  return tag and (member.err or string.match(member[1] or '', '^%S+') == name and
-    not string.find(member[1], '~', 1, true))
+  local member = tag and pcall('ZRANGE', 'lockagent_clock:{' .. tag .. '}', -1, -1)[1]
+  return member and string.match(member, '^%S+') == name and not string.find(member, '~', 1, true)
 end
 
 -- After a first write a server that is full takes others.
