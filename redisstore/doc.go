@@ -255,7 +255,8 @@
 //	lockagent_since             string: the incarnation, and when a store first found it, by the server's
 //	                            own clock: see [Store.RemembersSince]. Never expires. This and what follows are
 //	                            not behind an address of several servers
-//	lockagent_roll              zset: the agents that may have tenures
+//	lockagent_roll              zset: the agents that may have tenures. In a Cluster also the former homes of the
+//	                            node, the slots that had these keys
 //	lockagent_grace             zset: the agents for which a grace period waits. A minute longer than it lasts
 //	lockagent_claims            zset: the greatest tokens with which locks are claimed in a grace period. Only as
 //	                            long as that lasts. In a Cluster the name has the incarnation, and it lasts a day

@@ -8,7 +8,8 @@
 -- In a Cluster each slot has a clock, which moves with the slot. One of them, in the last slot of a node, is the home
 -- of the node's incarnation: see incarnation.lua. The name ends with "@" and the tag of that slot. The other clocks of
 -- the node have the name that the home had when a tenure last began in their slots. So a script finds the home by the
--- name. It does not declare that key, which is at the same node. The name is "-" where several servers are behind one
+-- name. It does not declare that key, which is at the same node. If the node had another home then, and another
+-- incarnation has begun since, that clock names the present home. The name is "-" where several servers are behind one
 -- address: they have no incarnation.
 --
 -- A time is a table:

@@ -96,12 +96,14 @@ end
 
 -- Returns what a call is told that nobody can answer in a grace period, or nil if there is none.
 local function grace_refuses(time)
-  local home = clock_home(time.key, time.member, time.member or '')
+  local tag = string.match(time.member or '', '@(%d+)')
+  local former = tag and pcall('ZRANGE', 'lockagent_clock:{' .. tag .. '}', -1, -1)[1] -- may name the present home
+  local home = clock_home(time.key, time.member, former or time.member or '')
   local name = string.match(home or '', '^(%S+) .*~$')
-  if name then
-    local tag = string.match(name, '@(%d+)')
-    local left = grace_lasts(tag and 'lockagent_clock:{' .. tag .. '}' or time.key, time.server)
-    return redis.error_reply('GRACE ' .. math.ceil(math.max(left, 1) / 1000) .. ' ' .. clock_shows(time) .. ' ' .. name)
+  tag = string.match(name or '', '@(%d+)')
+  local left = name and grace_lasts(tag and 'lockagent_clock:{' .. tag .. '}' or time.key, time.server)
+  if left and left > 0 then
+    return redis.error_reply('GRACE ' .. math.ceil(left / 1000) .. ' ' .. clock_shows(time) .. ' ' .. name)
   end
 end
 

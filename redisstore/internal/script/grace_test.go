@@ -336,6 +336,15 @@ func TestNoBreakInGrace(t *testing.T) {
 	}
 }
 
+// A break does not wait until somebody sees that a grace period is over.
+func TestABreakWhenAGracePeriodIsOver(t *testing.T) {
+	s := graced(t)
+	s.Do("DEL", graceKey)
+	if r := s.breaks("orders"); r.Broken {
+		t.Errorf("the break of nothing: %+v", r)
+	}
+}
+
 // A tenure is put back as it was, unless another one that came later claims the lock, or another program has it.
 func TestReassert(t *testing.T) {
 	const name lockagent.Name = "orders"

@@ -167,3 +167,50 @@ func TestTheRollMovesWithTheHome(t *testing.T) {
 		t.Errorf("a look that does not tell who was: %v", err)
 	}
 }
+
+// When another incarnation begins, no lock of the node goes on in the one before, also if the node had another home
+// when the lock was last used.
+func TestAnotherIncarnationAfterAHomeThatMoved(t *testing.T) {
+	redistest.NeedsSharded(t)
+	t.Parallel()
+	s := node(t, redistest.StartCluster(t, 1).Nodes[0])
+	homes := []Home{HomeIn(hashslot.Count - 3), HomeIn(hashslot.Count - 2), HomeIn(hashslot.Count - 1)}
+	s.past.Home = homes[0]
+	known := s.look(Look{Grace: true}).Name
+	s.grant(wish("orders", agentA, 1))
+	s.waits(agentB, "orders")
+	s.acquire(queueing("orders", agentB, 1))
+	for _, home := range homes[1:] {
+		s.past.Home = home
+		known = s.look(Look{Grace: true, Known: known}).Name
+	}
+	// Another run has the data, but for one tenure.
+	for _, slot := range append(homes, HomeIn(hashslot.Of("orders"))) {
+		clock := "lockagent_clock:{" + string(slot) + "}"
+		member := s.Do("ZRANGE", clock, "0", "-1").([]any)[0].(string)
+		score := s.Do("ZSCORE", clock, member).(string)
+		s.Do("DEL", clock)
+		s.Do("ZADD", clock, score, strings.Replace(member, ".", ".feed", 1))
+	}
+	known = strings.Replace(known, ".", ".feed", 1)
+	if seen := s.look(Look{Grace: true, Known: known, Roll: []Member{annaOnTheRoll}}); seen.Left <= 20*time.Second {
+		t.Fatalf("looked: %+v", seen)
+	}
+	const lost lockagent.Name = "{orders}lost"
+	renewal := lockagent.RenewRequest{Name: lost, Tenure: tenure(agentA, 2), Lease: 30 * time.Second}
+	if o := s.renewAll(renewal)[0]; !errors.Is(o.Err, ErrForgotten) {
+		t.Errorf("a renewal: %+v", o)
+	}
+	s.room.Break(&s.call, lockagent.BreakRequest{Name: lost, Operator: "olga"})
+	if _, err := s.send(&s.call); err == nil {
+		t.Error("a break: no error")
+	} else if grace, ok := errors.AsType[*GraceError](Refused(err.Error())); !ok || grace.Left < 20*time.Second {
+		t.Errorf("a break: %v", err)
+	}
+	if r := s.release(end(wish("orders", agentA, 1))); r.Passed || !r.Released {
+		t.Errorf("the release: %+v", r)
+	}
+	if s.Do("EXISTS", "orders") != int64(0) {
+		t.Error("somebody has the lock")
+	}
+}

@@ -8,7 +8,7 @@
 -- KEYS[4]  the grace period, see grace.lua
 -- KEYS[5]  the roll: a zset of the agents that may have tenures, "<the longest lease in ms> <agent>", with the time
 --          until which they are on it if they do not call again, in microseconds of the server's own clock. The score
---          of "version" is below 0 and falls with each change
+--          of "version" is below 0 and falls with each change. That of "home <tag>", a former home of the node, is 0
 -- ARGV[1]  "on" if a new incarnation begins with a grace period, or "off"
 -- ARGV[2]  how many ms such a period lasts if nobody knew the database
 -- ARGV[3]  the incarnation that the agent knows, or "". If the agent has not looked at this home before, that of the
@@ -71,15 +71,30 @@ end
 --   from  that home
 --   roll  who was on it as far as the agent knows: the slot may be at another node by now
 local function roll_take(key, server, from, roll)
-  local entries = pcall('ZRANGEBYSCORE', 'lockagent_roll:{' .. from .. '}', 1, '+inf', 'WITHSCORES')
+  local entries = pcall('ZRANGEBYSCORE', 'lockagent_roll:{' .. from .. '}', 0, '+inf', 'WITHSCORES')
   for _, entry in ipairs(roll) do
     entries[#entries + 1], entries[#entries + 2] = entry, roll_till(server, entry)
   end
   for i = 1, #entries, 2 do
     pcall('ZADD', key, 'GT', entries[i + 1], entries[i])
   end
-  if entries[1] then
-    pcall('ZADD', key, 'INCR', -1, 'version')
+  pcall('ZADD', key, 'INCR', -1, 'version')
+end
+
+-- Has the clocks of the former homes of a node name the incarnation that has begun. The clocks of slots in which no
+-- tenure has begun since lead there.
+--   key   the name of the roll
+--   tag   the home
+local function homes_end(key, tag, name)
+  for _, home in ipairs(pcall('ZRANGEBYSCORE', key, 0, 0)) do
+    local former = string.match(home, '^home (%d+)$') or tag
+    local clock = 'lockagent_clock:{' .. former .. '}'
+    local entry = former ~= tag and pcall('ZRANGE', clock, -1, -1, 'WITHSCORES') or {}
+    local member = name .. (string.find(entry[1] or '', ' +', 1, true) and ' +' or '')
+    if entry[1] and entry[1] ~= member then
+      pcall('ZADD', clock, entry[2], member)
+      pcall('ZREM', clock, entry[1])
+    end
   end
 end
 
@@ -112,11 +127,12 @@ local tag = string.match(keys[1], '{(%d+)}')
 local pattern = '^(%d+)%.(%x*)%.?(%d*)'
 local data, former_run, began = string.match(known or '', pattern)
 local run = sees_run and string.sub(string.match(server_says, 'run_id:(%x+)') or '', 1, 16) or former_run or ''
-local from -- another home, from which the agent comes
+local former, comes -- another home of the node, and whether the agent comes from there in this incarnation
 if tag and string.match(known or '', '@(%d+)') ~= tag then -- this was no home
   local name = args[3] ~= '' and args[3] or string.match(known or '', '^%S+') or ''
-  from = moved(name, run) and string.match(name, '@(%d+)')
-  data, former_run, began = string.match(from and name or '', pattern)
+  former = string.match(name, '@(%d+)')
+  comes = moved(name, run)
+  data, former_run, began = string.match(comes and name or '', pattern)
 end
 local forgot = run ~= former_run
 -- A period that one agent wants is one for all.
@@ -127,11 +143,12 @@ end
 local name = (data or at) .. '.' .. run .. (began ~= '' and '.' .. began or '') .. (tag and '@' .. tag or '')
 local other = args[3] ~= '' and args[3] ~= name
 if other and string.match(args[3], '^(.*)@') == string.match(name, '^(.*)@') then
-  from = string.match(args[3], '@(%d+)')
+  former = string.match(args[3], '@(%d+)')
+  comes = former
 end
 
 -- What the agent knows of the roll counts if it comes from another incarnation, or from another home.
-local news, roll = forgot or other and (left or from), {}
+local news, roll = forgot or other and (left or comes), {}
 if news and args[6] ~= 'whole' then
   return redis.error_reply('LOOK ' .. name)
 end
@@ -140,6 +157,9 @@ for i = 7, news and #args or 0 do -- unpack fails if there are thousands
 end
 if args[5] ~= '' then
   roll[#roll + 1] = args[5]
+end
+if former and former ~= tag then
+  pcall('ZADD', keys[5], 0, 'home ' .. former)
 end
 if forgot then
   for _, entry in ipairs(graced and roll_read(keys[5], time.server) or {}) do
@@ -150,11 +170,14 @@ if forgot then
   if left then
     grace_begin(keys[1], time.server, left, roll)
   end
+  if tag then
+    homes_end(keys[5], tag, name)
+  end
 elseif left and news then
   grace_join(keys[1], began + 0, roll)
 end
-if from and not forgot then
-  roll_take(keys[5], time.server, from, roll)
+if comes and not forgot then
+  roll_take(keys[5], time.server, former, roll)
 end
 local member = name .. (ahead and ' +' or '') .. (left and ' ~' or '')
 if member ~= known then
