@@ -261,7 +261,8 @@
 //	lockagent_claims            zset: the greatest tokens with which locks are claimed in a grace period. Only as
 //	                            long as that lasts. In a Cluster the name has the incarnation, and it lasts a day
 //	lockagent_incarnation       channel: a message when another incarnation begins, when a grace period is over,
-//	                            and when an agent may have tenures from now on, or has none any more
+//	                            and when an agent may have tenures from now on, or has none any more. These two
+//	                            say of which database or home
 //
 // One key serves a whole Cluster:
 //

@@ -245,6 +245,75 @@ func TestWhatIsKnownOfTheRoll(t *testing.T) {
 	}
 }
 
+// Messages go to all databases of a server. Each minds those of its own roll.
+func TestRollsOfTwoDatabases(t *testing.T) {
+	server := redistest.Start(t)
+	knows, _ := graced(t, server.URL(), "knows")
+	here, _ := graced(t, server.URL(), agent)
+	there, _ := graced(t, server.URL()+"/1", agent)
+	elsewhere, _ := graced(t, server.URL()+"/1", rival)
+	calls := func(s *Store, as lockagent.AgentID, lease time.Duration) {
+		t.Helper()
+		req := wishOf(as, uint64(lease))
+		req.Lease = lease
+		if _, err := storetest.Acquire(t, s, req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	members := func() []script.Member {
+		knows.roll.mu.Lock()
+		defer knows.roll.mu.Unlock()
+		return slices.Collect(maps.Keys(knows.one.members))
+	}
+	calls(there, agent, time.Minute)
+	calls(elsewhere, rival, time.Minute)
+	calls(here, agent, time.Minute)
+	there.Left()
+	conn := server.Dial()
+	if _, err := conn.Do("SELECT", "1"); err != nil {
+		t.Fatal(err)
+	}
+	waittest.Until(t, "the agent to leave the other roll", func() bool {
+		entries, err := conn.Do("ZRANGEBYSCORE", "lockagent_roll", "1", "+inf")
+		return err == nil && len(entries.([]any)) == 1
+	})
+	calls(here, agent, time.Hour) // its message comes after those
+	longer := script.Member{Agent: agent, Lease: time.Hour}
+	waittest.Until(t, "the last message", func() bool { return slices.Contains(members(), longer) })
+	for _, m := range members() {
+		if m.Agent == rival {
+			t.Errorf("%v is on the roll of another database", m)
+		}
+	}
+	if want := (script.Member{Agent: agent, Lease: time.Minute}); !slices.Contains(members(), want) {
+		t.Errorf("the roll is %v; want %v there, who has left another database", members(), want)
+	}
+}
+
+// In a Cluster each node has a roll.
+func TestRollsOfTwoNodes(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	knows, _ := graced(t, cluster.URL(), rival)
+	s, _ := graced(t, cluster.URL(), agent)
+	if _, err := storetest.Acquire(t, s, wishOf(agent, 1)); err != nil {
+		t.Fatal(err)
+	}
+	on := func(of *shard) bool {
+		knows.roll.mu.Lock()
+		defer knows.roll.mu.Unlock()
+		_, on := of.members[script.Member{Agent: agent, Lease: time.Minute}]
+		return on
+	}
+	its := knows.shard(knows.slot("orders"))
+	waittest.Until(t, "the message", func() bool { return on(its) })
+	for _, of := range knows.incarnations.all() {
+		if of != its && on(of) {
+			t.Error("it is on the roll of the other node")
+		}
+	}
+}
+
 // An agent that is closed at once with its store has left the roll, and the others know.
 func TestWhoIsClosedLeavesTheRoll(t *testing.T) {
 	server := redistest.Start(t)

@@ -61,12 +61,12 @@ func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (c
 
 // hearsOfIncarnation takes a message about an incarnation.
 func (s *Store) hearsOfIncarnation(message string, hear func(lockagent.Message)) {
-	if m, ok := script.ReadEnrolled(message); ok {
-		s.came(m)
+	if whose, m, ok := script.ReadEnrolled(message); ok {
+		s.came(whose, m)
 		return
 	}
-	if agent, ok := script.ReadLeft(message); ok {
-		s.gone(agent)
+	if whose, agent, ok := script.ReadLeft(message); ok {
+		s.gone(whose, agent)
 		return
 	}
 	if at, name, absent, ok := script.ReadOver(message); ok && s.incarnations.over(at, name, absent) {

@@ -58,6 +58,8 @@ type incarnations struct {
 type shard struct {
 	slot uint16      // in a Cluster, that of the keys of the shard: the last slot of the node, see incarnation.lua
 	home script.Home // in that slot
+	// whose roll it is, for messages: the home, or without a Cluster the number of the database.
+	whose string
 
 	covered atomic.Int64 // the longest lease for which the agent is on the roll of the shard
 	asked   atomic.Int64 // the longest lease of a call since the agent has called the roll
@@ -121,6 +123,7 @@ func (i *incarnations) shard(slot uint16, cluster bool) *shard {
 		of = &shard{slot: slot, why: firstStart}
 		if cluster {
 			of.home = script.HomeIn(slot)
+			of.whose = string(of.home)
 		}
 		if i.heard {
 			of.heard = unheard

@@ -124,6 +124,7 @@ func (s *Store) fit(c Config, a address) error {
 	}
 	if !s.servers.Cluster() {
 		s.one = s.incarnations.shard(0, false)
+		s.one.whose = strconv.Itoa(s.database)
 	}
 	return nil
 }

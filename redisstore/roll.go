@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
@@ -251,7 +252,9 @@ func (s *Store) look(
 		addr = at.Addr()
 	}
 	r := &s.roll
-	look := script.Look{Home: of.home, Grace: !r.off, First: r.first, Self: self, Whole: whole}
+	look := script.Look{
+		Home: of.home, Whose: of.whose, Grace: !r.off, First: r.first, Self: self, Whole: whole,
+	}
 	shards := s.incarnations.all()
 	r.mu.Lock()
 	look.Known, look.Version = of.of, of.version
@@ -311,22 +314,37 @@ func (s *shard) add(m script.Member, came time.Time) {
 	s.members[m] = came
 }
 
-// came takes note of an agent that is on a roll from now on.
-func (s *Store) came(m script.Member) {
-	s.roll.mu.Lock()
-	defer s.roll.mu.Unlock()
-	for _, of := range s.incarnations.all() {
-		of.add(m, time.Now())
+// rollOf returns the shard with the roll of a message. It is nil if that is another database of the server.
+func (s *Store) rollOf(whose string) *shard {
+	switch {
+	case s.one == nil:
+		return s.shard(hashslot.Of(whose)) // another slot of that node may be the home by now
+	case s.one.whose == whose:
+		return s.one
 	}
+	return nil
 }
 
-// gone takes note of an agent that has left the roll.
-func (s *Store) gone(agent lockagent.AgentID) {
+// came takes note of an agent that is on a roll from now on.
+func (s *Store) came(whose string, m script.Member) {
+	of := s.rollOf(whose)
+	if of == nil {
+		return
+	}
 	s.roll.mu.Lock()
 	defer s.roll.mu.Unlock()
-	for _, of := range s.incarnations.all() {
-		maps.DeleteFunc(of.members, func(m script.Member, _ time.Time) bool { return m.Agent == agent })
+	of.add(m, time.Now())
+}
+
+// gone takes note of an agent that has left a roll.
+func (s *Store) gone(whose string, agent lockagent.AgentID) {
+	of := s.rollOf(whose)
+	if of == nil {
+		return
 	}
+	s.roll.mu.Lock()
+	defer s.roll.mu.Unlock()
+	maps.DeleteFunc(of.members, func(m script.Member, _ time.Time) bool { return m.Agent == agent })
 }
 
 // OnGrace implements [lockagent.Grace].
@@ -394,7 +412,7 @@ func (s *Store) Left() {
 	}
 	for _, of := range shards {
 		var c script.Call
-		script.Leave(&c, of.home, entries)
+		script.Leave(&c, of.home, of.whose, entries)
 		s.send(&c, of.slot, func(string, error) { r.leaving.Done() })
 	}
 }

@@ -42,6 +42,7 @@ func readMember(entry string) (m Member, ok bool) {
 // Look is what an agent tells when it looks at a database, see incarnation.lua.
 type Look struct {
 	Home    Home
+	Whose   string        // roll it is, for the messages: of that home, or of a database by its number
 	Grace   bool          // a new incarnation begins with a grace period
 	First   time.Duration // that lasts so long if nobody knew the database
 	Known   string        // the incarnation that the agent knows; empty if it knows none
@@ -80,6 +81,7 @@ func Incarnation(c *Call, look Look) {
 	}
 	c.Args = append(
 		c.Args, graced, c.text.milliseconds(look.First), look.Known, strconv.FormatInt(look.Version, 10), self, whole,
+		look.Whose,
 	)
 	for _, m := range look.Roll {
 		c.Args = append(c.Args, c.text.member(m))
@@ -114,34 +116,39 @@ func ReadIncarnation(reply string) (Looked, error) {
 // Reasserted writes the call that says that an agent has come back to an incarnation, see reasserted.lua. The reply is
 // a number.
 func Reasserted(c *Call, home Home, agent lockagent.AgentID, incarnation string) {
+	c.reasserted(home, agent, incarnation, "")
+}
+
+func (c *Call) reasserted(home Home, agent lockagent.AgentID, incarnation, whose string) {
 	c.begin(reassertedScript)
 	for _, key := range []string{"lockagent_clock", graceKey, rollKey} {
 		c.Keys = append(c.Keys, home.key(&c.text, key))
 	}
-	c.Args = append(c.Args, string(agent), incarnation)
+	c.Args = append(c.Args, string(agent), incarnation, whose)
 }
 
-// Leave writes the call that takes an agent off the roll.
-func Leave(c *Call, home Home, entries []Member) {
-	Reasserted(c, home, entries[0].Agent, "")
+// Leave writes the call that takes an agent off the roll. whose is as in a [Look].
+func Leave(c *Call, home Home, whose string, entries []Member) {
+	c.reasserted(home, entries[0].Agent, "", whose)
 	for _, m := range entries {
 		c.Args = append(c.Args, c.text.member(m))
 	}
 }
 
-// ReadEnrolled reads a message on [IncarnationChannel] that an agent is on the roll from now on.
-func ReadEnrolled(message string) (m Member, ok bool) {
-	entry, enrolled := strings.CutPrefix(message, "roll ")
-	if !enrolled {
-		return Member{}, false
-	}
-	return readMember(entry)
+// ReadEnrolled reads a message on [IncarnationChannel] that an agent is on the roll from now on. whose is as in a
+// [Look]: messages go to all databases of a server, and to all nodes of a Cluster.
+func ReadEnrolled(message string) (whose string, m Member, ok bool) {
+	message, enrolled := strings.CutPrefix(message, "roll ")
+	whose, entry, _ := strings.Cut(message, " ")
+	m, ok = readMember(entry)
+	return whose, m, ok && enrolled
 }
 
-// ReadLeft reads a message on [IncarnationChannel] that an agent has left the roll.
-func ReadLeft(message string) (agent lockagent.AgentID, ok bool) {
-	left, ok := strings.CutPrefix(message, "left ")
-	return lockagent.AgentID(left), ok
+// ReadLeft reads a message on [IncarnationChannel] that an agent has left the roll. whose is as in a [Look].
+func ReadLeft(message string) (whose string, agent lockagent.AgentID, ok bool) {
+	message, left := strings.CutPrefix(message, "left ")
+	whose, who, ok := strings.Cut(message, " ")
+	return whose, lockagent.AgentID(who), ok && left
 }
 
 // ReadOver reads a message on [IncarnationChannel] that a grace period is over. The agents have not come back.

@@ -285,11 +285,29 @@ func TestRoll(t *testing.T) {
 	if len(both.Roll) != 2 || both.Version == first.Version {
 		t.Errorf("the roll is %v, version %d", both.Roll, both.Version)
 	}
-	Leave(&s.call, "", []Member{annaOnTheRoll})
+	Leave(&s.call, "", "0", []Member{annaOnTheRoll})
 	s.must(&s.call)
 	s.Do("ZADD", rollKey, "1", "10000 "+string(agentB)) // long ago
 	if nobody := s.look(Look{Version: both.Version}); nobody.Roll != nil || nobody.Version == both.Version {
 		t.Errorf("the roll is %v, version %d", nobody.Roll, nobody.Version)
+	}
+}
+
+// The messages of a roll say whose it is.
+func TestMessagesOfTheRoll(t *testing.T) {
+	s := start(t)
+	hears := s.listen(IncarnationChannel)
+	s.look(Look{Whose: "7", Self: annaOnTheRoll})
+	if text := s.hear(hears); text != "" {
+		t.Errorf("heard %q; want that there is another incarnation", text)
+	}
+	if whose, m, ok := ReadEnrolled(s.hear(hears)); whose != "7" || m != annaOnTheRoll || !ok {
+		t.Errorf("heard that %v is on the roll of %q: %t", m, whose, ok)
+	}
+	Leave(&s.call, "", "7", []Member{annaOnTheRoll})
+	s.must(&s.call)
+	if whose, agent, ok := ReadLeft(s.hear(hears)); whose != "7" || agent != agentA || !ok {
+		t.Errorf("heard that %q has left the roll of %q: %t", agent, whose, ok)
 	}
 }
 

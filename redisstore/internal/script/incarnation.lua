@@ -15,9 +15,11 @@
 --          node at its former home
 -- ARGV[4]  the version of the roll that the agent knows, or "0"
 -- ARGV[5]  the agent as on the roll, or "" if it is not to be there
--- ARGV[6]  "whole" if the agents follow that were on the roll as far as this agent knows, or "". Then it is an error,
+-- ARGV[6]  "whole" if it tells of the agents that were on the roll as far as it knows, or "". Then it is an error,
 --          "LOOK <name>", if an incarnation would begin, or goes on with a grace period that the agent has not seen, or
 --          at another home than the agent knows
+-- ARGV[7]  whose roll it is, for the messages: the tag of the home, or without a Cluster the number of the database
+-- Then those agents, as on the roll
 --
 -- Reply: lines of text. The first line is "<at> <name> <age> <left> <version>". age is for how many microseconds, or
 -- more, the name has been that of the database. The name is "<data>.<run>" without a grace period, and
@@ -43,9 +45,10 @@ local function roll_till(server, entry)
 end
 
 -- Calls the roll: removes those who have not called for long, and puts the agent on it.
---   entry  the agent as on the roll, or ""
+--   entry  the agent as on the roll, or "". If it is new there, a message tells the others: "roll <whose> <entry>"
+--   whose  as ARGV[7]
 -- Returns the version of the roll. A roll that is spoilt is empty.
-local function roll_call(key, server, entry)
+local function roll_call(key, server, entry, whose)
   local gone = pcall('ZRANGEBYSCORE', key, 1, string.format('%.0f', server), 'LIMIT', 0, 1000)
   if gone.err then
     return '0'
@@ -57,7 +60,7 @@ local function roll_call(key, server, entry)
   if entry ~= '' then
     local added = call('ZADD', key, roll_till(server, entry), entry)
     if added == 1 then
-      pcall('PUBLISH', 'lockagent_incarnation', 'roll ' .. entry)
+      pcall('PUBLISH', 'lockagent_incarnation', 'roll ' .. whose .. ' ' .. entry)
     end
     changed = changed + added
   end
@@ -152,7 +155,7 @@ local news, roll = forgot or other and (left or comes), {}
 if news and args[6] ~= 'whole' then
   return redis.error_reply('LOOK ' .. name)
 end
-for i = 7, news and #args or 0 do -- unpack fails if there are thousands
+for i = 8, news and #args or 0 do -- unpack fails if there are thousands
   roll[#roll + 1] = args[i]
 end
 if args[5] ~= '' then
@@ -199,7 +202,7 @@ if age < 0 then
   age = 0
 end
 
-local version = roll_call(keys[5], time.server, args[5])
+local version = roll_call(keys[5], time.server, args[5], args[7])
 left = grace_left(keys[1], member, time.last, time.server)
 local lines = {
   string.format('%s %s %.0f %.0f %s', at, name, sees_run and age or -1, left and math.ceil(left / 1000) or -1, version)

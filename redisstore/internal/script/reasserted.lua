@@ -5,7 +5,8 @@
 -- KEYS[3]  the roll, see incarnation.lua
 -- ARGV[1]  the agent
 -- ARGV[2]  the incarnation to which it has come back, or "" if it leaves the roll
--- Then the entries of the agent on the roll, if it leaves
+-- ARGV[3]  whose roll it is, see incarnation.lua
+-- Then the entries of the agent on the roll, if it leaves. The message "left <whose> <agent>" tells the others
 --
 -- Reply: how many microseconds are left of the grace period, or 0.
 
@@ -17,10 +18,10 @@ local call, pcall = redis.call, redis.pcall
 
 local time = clock_read(KEYS[1], call('TIME'))
 -- After a first write a server that is full takes others.
-local left = pcall('ZREM', KEYS[3], '', unpack(ARGV, 3))
+local left = pcall('ZREM', KEYS[3], '', unpack(ARGV, 4))
 if left ~= 0 and ARGV[2] == '' then
   pcall('ZADD', KEYS[3], 'INCR', -1, 'version')
-  pcall('PUBLISH', 'lockagent_incarnation', 'left ' .. ARGV[1])
+  pcall('PUBLISH', 'lockagent_incarnation', 'left ' .. ARGV[3] .. ' ' .. ARGV[1])
 end
 local name = string.match(time.member or '', '^(%S+) .*~$')
 if name and (name == ARGV[2] or ARGV[2] == '') then
