@@ -81,6 +81,7 @@ type shard struct {
 	version int64
 	timer   *time.Timer // of the next call
 	over    *time.Timer // when a grace period is over
+	again   *time.Timer // when the agent says once more that it has come back
 }
 
 // unheard is what heard is of a shard that was first seen after the agent began to listen.
@@ -321,10 +322,10 @@ func (i *incarnations) seen(of *shard, l *script.Looked, server string, epoch ui
 }
 
 // refused takes note that a grace period in an incarnation has refused a call. epoch is as for observe. Only a look
-// tells for whom the period waits.
-func (i *incarnations) refused(of *shard, name string, at lockagent.StoreTime, epoch uint64) {
-	i.observe(of, name, "", at, epoch)
-	if !i.graced(of) {
+// tells for whom the period waits, and in a Cluster only a look or an acquire at the home ends one.
+func (i *incarnations) refused(of *shard, grace *script.GraceError, epoch uint64) {
+	i.observe(of, grace.Incarnation, "", grace.At, epoch)
+	if !i.graced(of) || grace.Left <= time.Millisecond {
 		i.suspect()
 	}
 }

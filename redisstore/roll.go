@@ -220,7 +220,7 @@ func (s *Store) endRoll() {
 	for _, of := range s.incarnations.all() {
 		waiting = append(waiting, of.waiting...)
 		of.waiting = nil
-		for _, t := range []*time.Timer{of.timer, of.over} {
+		for _, t := range []*time.Timer{of.timer, of.over, of.again} {
 			if t != nil {
 				t.Stop()
 			}
@@ -285,6 +285,9 @@ func (s *Store) look(
 		s.clocks.note(of.slot, seen.Name, seen.At, 0)
 		r.told(of, &look, &seen, written)
 		s.incarnations.seen(of, &seen, addr, epoch)
+		if seen.Left >= 0 { // perhaps nobody calls when the period is over
+			s.after(&of.over, seen.Left, s.incarnations.suspect)
+		}
 		return seen, nil
 	}
 }
@@ -373,10 +376,10 @@ func (s *Store) reasserted(of *shard, agent lockagent.AgentID, incarnation strin
 	s.send(&c, of.slot, func(text string, err error) {
 		left, _ := strconv.ParseInt(text, 10, 64)
 		switch {
-		case err == nil && left > 0: // perhaps nobody calls when the period is over
+		case err == nil && left > 0: // it may be shorter now
 			s.after(&of.over, time.Duration(left)*time.Microsecond, s.incarnations.suspect)
 		case err != nil && !lockagent.Definite(err):
-			s.after(&of.over, sayAgain, func() { s.Reasserted(incarnation) })
+			s.after(&of.again, sayAgain, func() { s.Reasserted(incarnation) })
 		case err != nil && !errors.Is(err, lockagent.ErrClosed):
 			s.logger.Warn("lockagent: a grace period of Redis waits for this agent, which cannot say that it has come back",
 				"agent", agent, "error", err)

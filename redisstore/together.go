@@ -207,7 +207,7 @@ func (t *together[Q, A]) answer(r transport.Reply, err error) {
 	}
 	if grace, ok := errors.AsType[*script.GraceError](err); ok {
 		store := t.by.store
-		store.incarnations.refused(store.shard(t.Slot), grace.Incarnation, grace.At, t.epoch)
+		store.incarnations.refused(store.shard(t.Slot), grace, t.epoch)
 	}
 	if err == nil {
 		t.learn()

@@ -1,0 +1,84 @@
+package redisstore
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
+	"github.com/lockagent/lockagent/storetest"
+)
+
+// unasked has nobody call the roll of a store from now on.
+func unasked(s *Store) {
+	s.roll.mu.Lock()
+	defer s.roll.mu.Unlock()
+	for _, of := range s.incarnations.all() {
+		of.timer.Stop()
+	}
+}
+
+// serverTime is what a server's clock shows in so long.
+func serverTime(server *redistest.Server, in time.Duration) string {
+	now := server.Do("TIME").([]any)
+	seconds, _ := strconv.ParseInt(now[0].(string), 10, 64)
+	return strconv.FormatInt(time.Unix(seconds, 0).Add(in).UnixMicro(), 10)
+}
+
+// A grace period may get longer when all have come back. It ends although nobody calls.
+func TestAPeriodThatGetsLongerEnds(t *testing.T) {
+	server := redistest.Start(t)
+	s, periods := graced(t, server.URL(), agent)
+	if _, err := storetest.Acquire(t, s, wishOf(agent, 1)); err != nil {
+		t.Fatal(err)
+	}
+	server.Do("FLUSHALL")
+	var refused *lockagent.GraceError
+	if r, err := storetest.Acquire(t, s, wishOf(agent, 2)); !errors.As(err, &refused) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	began := waittest.Receive(t, "the beginning", periods)
+	unasked(s)
+	server.Do("ZADD", "lockagent_grace", serverTime(server, 2*time.Second), "-")
+	s.Reasserted(began.Incarnation)
+	waittest.Until(t, "the agent to come back", func() bool {
+		return server.Do("ZSCORE", "lockagent_grace", string(agent)) == "0"
+	})
+	server.Do("ZADD", "lockagent_grace", serverTime(server, 4*time.Second), string(rival))
+	if ended := waittest.Receive(t, "the end", periods); !slices.Equal(ended.Roll, []lockagent.AgentID{rival}) {
+		t.Errorf("it ended as %+v", ended)
+	}
+}
+
+// In a Cluster only a look ends a grace period whose time is over, unless a lock in the slot of the home is wanted.
+func TestAPeriodThatIsOverEnds(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	s, periods := graced(t, cluster.URL(), agent)
+	wish := wishOf(agent, 1)
+	wish.Lease = time.Hour
+	if _, err := storetest.Acquire(t, s, wish); err != nil {
+		t.Fatal(err)
+	}
+	node, of := cluster.NodeOf("orders"), s.shard(s.slot("orders"))
+	node.Do("FLUSHALL")
+	var refused *lockagent.GraceError
+	if r, err := storetest.Acquire(t, s, wish); !errors.As(err, &refused) || refused.Left < 50*time.Minute {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	waittest.Receive(t, "the beginning", periods)
+	unasked(s)
+	node.Do("ZADD", "lockagent_grace:{"+string(of.home)+"}", "1", "-", "1", string(agent))
+	waittest.Until(t, "a grant", func() bool {
+		wish.Tenure.Number++
+		_, err := storetest.Acquire(t, s, wish)
+		return err == nil
+	})
+	if ended := waittest.Receive(t, "the end", periods); !slices.Equal(ended.Roll, []lockagent.AgentID{agent}) {
+		t.Errorf("it ended as %+v", ended)
+	}
+}
