@@ -254,6 +254,7 @@ func (s *Store) look(
 	r := &s.roll
 	look := script.Look{
 		Home: of.home, Whose: of.whose, Grace: !r.off, First: r.first, Self: self, Whole: whole,
+		Deaf: s.listener.Load() == nil,
 	}
 	shards := s.incarnations.all()
 	r.mu.Lock()

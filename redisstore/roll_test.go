@@ -82,3 +82,30 @@ func TestAPeriodThatIsOverEnds(t *testing.T) {
 		t.Errorf("it ended as %+v", ended)
 	}
 }
+
+// A store on which nobody listens does not know who is on the roll by now: agents have the time of a first start to
+// come back.
+func TestAPeriodOfAStoreWithoutAListener(t *testing.T) {
+	server := redistest.Start(t)
+	before, _ := graced(t, server.URL(), agent)
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Config{
+		GraceFirst: time.Hour, DialTimeout: storetest.Patience, CallTimeout: storetest.Patience,
+		SilenceTimeout: storetest.Patience,
+	}.Open(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if r, err := storetest.Acquire(t, s, wishOf(rival, 1)); err != nil || !r.Granted {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	server.Do("FLUSHALL")
+	var refused *lockagent.GraceError
+	if r, err := storetest.Acquire(t, s, wishOf(rival, 2)); !errors.As(err, &refused) ||
+		refused.Left < 50*time.Minute {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

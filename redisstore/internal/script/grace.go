@@ -50,6 +50,7 @@ type Look struct {
 	Self    Member        // the zero Member if the agent is not to be on the roll
 	Whole   bool          // Roll is there. Otherwise the look fails with [ErrForgotten] if it has to be
 	Roll    []Member      // who was on the roll as far as the agent knows
+	Deaf    bool          // the agent has not heard who came since it knows
 }
 
 // Looked is what an agent sees.
@@ -76,7 +77,10 @@ func Incarnation(c *Call, look Look) {
 	if look.Self.Agent != "" {
 		self = c.text.member(look.Self)
 	}
-	if look.Whole {
+	switch {
+	case look.Whole && look.Deaf:
+		whole = "old"
+	case look.Whole:
 		whole = "whole"
 	}
 	c.Args = append(

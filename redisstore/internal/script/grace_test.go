@@ -116,8 +116,11 @@ func TestWhetherThereIsAGracePeriod(t *testing.T) {
 		look  Look
 		grace bool
 	}{
-		"off":                        {look: Look{First: time.Minute, Known: "1.feed", Roll: []Member{annaOnTheRoll}}},
-		"a first start":              {look: Look{Grace: true}},
+		"off":           {look: Look{First: time.Minute, Known: "1.feed", Roll: []Member{annaOnTheRoll}}},
+		"a first start": {look: Look{Grace: true}},
+		"off, also for one that is deaf": {
+			look: Look{Known: "1.feed.1", Deaf: true, First: time.Minute}, grace: true,
+		},
 		"off, but another wants one": {look: Look{Known: "1.feed.1", Roll: []Member{annaOnTheRoll}}, grace: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -254,6 +257,21 @@ func TestWhoDidNotComeBack(t *testing.T) {
 	}
 	if lasts := s.Do("PTTL", graceKey).(int64); lasts <= 0 {
 		t.Errorf("it stays for %d ms", lasts)
+	}
+}
+
+// Who has not heard of those that came begins a period as if nobody knew the database, and shortens none.
+func TestAnAgentThatIsDeaf(t *testing.T) {
+	s := start(t)
+	deaf := Look{Grace: true, First: time.Minute, Known: "1.feed.1", Deaf: true, Roll: []Member{bertaOnTheRoll}}
+	for range 2 {
+		seen := s.look(deaf)
+		if seen.Left <= 50*time.Second || !slices.Equal(seen.Awaited, []lockagent.AgentID{agentB}) {
+			t.Errorf("%v are left, and the period waits for %q", seen.Left, seen.Awaited)
+		}
+	}
+	if seen := s.look(Look{Grace: true, Known: "1.feed.1", Roll: []Member{annaOnTheRoll}}); seen.Left > 30*time.Second {
+		t.Errorf("%v are left when somebody has come who knew the database", seen.Left)
 	}
 }
 

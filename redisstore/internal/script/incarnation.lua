@@ -10,12 +10,13 @@
 --          until which they are on it if they do not call again, in microseconds of the server's own clock. The score
 --          of "version" is below 0 and falls with each change. That of "home <tag>", a former home of the node, is 0
 -- ARGV[1]  "on" if a new incarnation begins with a grace period, or "off"
--- ARGV[2]  how many ms such a period lasts if nobody knew the database
+-- ARGV[2]  how many ms such a period lasts at least if nobody knew the database
 -- ARGV[3]  the incarnation that the agent knows, or "". If the agent has not looked at this home before, that of the
 --          node at its former home
 -- ARGV[4]  the version of the roll that the agent knows, or "0"
 -- ARGV[5]  the agent as on the roll, or "" if it is not to be there
--- ARGV[6]  "whole" if it tells of the agents that were on the roll as far as it knows, or "". Then it is an error,
+-- ARGV[6]  "whole" if it tells of the agents that were on the roll as far as it knows. "old" if it does, and has not
+--          heard who came: then it shortens no grace period. "" if it does not: then it is an error,
 --          "LOOK <name>", if an incarnation would begin, or goes on with a grace period that the agent has not seen, or
 --          at another home than the agent knows
 -- ARGV[7]  whose roll it is, for the messages: the tag of the home, or without a Cluster the number of the database
@@ -151,8 +152,8 @@ if other and string.match(args[3], '^(.*)@') == string.match(name, '^(.*)@') the
 end
 
 -- What the agent knows of the roll counts if it comes from another incarnation, or from another home.
-local news, roll = forgot or other and (left or comes), {}
-if news and args[6] ~= 'whole' then
+local news, roll = forgot or other and args[6] ~= 'old' and (left or comes), {}
+if news and args[6] == '' then
   return redis.error_reply('LOOK ' .. name)
 end
 for i = 8, news and #args or 0 do -- unpack fails if there are thousands
@@ -168,7 +169,7 @@ if forgot then
   for _, entry in ipairs(graced and roll_read(keys[5], time.server) or {}) do
     roll[#roll + 1] = entry
   end
-  left = graced and (args[3] ~= '' and grace_settles or args[2] * 1000)
+  left = graced and (args[3] ~= '' and args[6] == 'whole' and grace_settles or args[2] * 1000)
   left = left and (left > 0 or roll[1]) and left or nil
   if left then
     grace_begin(keys[1], time.server, left, roll)
