@@ -407,16 +407,28 @@ func (s *Store) Left() {
 	entries, shards := slices.Collect(maps.Keys(r.entries)), s.incarnations.all()
 	r.self, r.entries = "", nil
 	leaves := len(entries) > 0 && !r.closed
-	if leaves {
-		r.leaving.Add(len(shards))
-	}
-	r.mu.Unlock()
 	if !leaves {
+		r.mu.Unlock()
 		return
 	}
+	r.leaving.Add(len(shards))
+	var free []*shard
 	for _, of := range shards {
-		var c script.Call
-		script.Leave(&c, of.home, of.whose, entries)
-		s.send(&c, of.slot, func(string, error) { r.leaving.Done() })
+		if of.calling { // that call may put the agent on the roll
+			of.waiting = append(of.waiting, waiting{goOn: func(error) { s.leaveRoll(of, entries) }})
+		} else {
+			free = append(free, of)
+		}
 	}
+	r.mu.Unlock()
+	for _, of := range free {
+		s.leaveRoll(of, entries)
+	}
+}
+
+// leaveRoll takes the agent off the roll of a shard.
+func (s *Store) leaveRoll(of *shard, entries []script.Member) {
+	var c script.Call
+	script.Leave(&c, of.home, of.whose, entries)
+	s.send(&c, of.slot, func(string, error) { s.roll.leaving.Done() })
 }

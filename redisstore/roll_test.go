@@ -109,3 +109,27 @@ func TestAPeriodOfAStoreWithoutAListener(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// An agent that leaves while it calls the roll leaves after that call, which would put it there again.
+func TestLeavingWhileTheRollIsCalled(t *testing.T) {
+	server := redistest.Start(t)
+	s, _ := graced(t, server.URL(), agent)
+	if _, err := storetest.Acquire(t, s, wishOf(agent, 1)); err != nil {
+		t.Fatal(err)
+	}
+	unasked(s)
+	s.roll.mu.Lock()
+	s.one.calling = true
+	s.roll.mu.Unlock()
+	s.Left()
+	s.roll.mu.Lock()
+	waits := len(s.one.waiting)
+	s.roll.mu.Unlock()
+	if waits != 1 {
+		t.Errorf("%d wait for the call", waits)
+	}
+	s.callRoll(s.one)
+	waittest.Until(t, "the agent to leave", func() bool {
+		return len(server.Do("ZRANGEBYSCORE", "lockagent_roll", "1", "+inf").([]any)) == 0
+	})
+}

@@ -308,6 +308,8 @@ func TestAReplicaRefuses(t *testing.T) {
 		"renew":              func() { s.room.Renew(&s.call, []lockagent.RenewRequest{renewal}) },
 		"renew what is gone": func() { s.room.Renew(&s.call, []lockagent.RenewRequest{gone}) },
 		"break":              func() { s.room.Break(&s.call, lockagent.BreakRequest{Name: "held"}) },
+		"come back":          func() { Reasserted(&s.call, "", agentA, "1.feed.1") },
+		"leave":              func() { Leave(&s.call, "", "0", []Member{annaOnTheRoll}) },
 	} {
 		write()
 		// Redis 6.2 puts other words in front.

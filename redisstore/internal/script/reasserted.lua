@@ -19,6 +19,9 @@ local call, pcall = redis.call, redis.pcall
 local time = clock_read(KEYS[1], call('TIME'))
 -- After a first write a server that is full takes others.
 local left = pcall('ZREM', KEYS[3], '', unpack(ARGV, 4))
+if type(left) == 'table' and string.find(left.err, 'READONLY', 1, true) then
+  return left
+end
 if left ~= 0 and ARGV[2] == '' then
   pcall('ZADD', KEYS[3], 'INCR', -1, 'version')
   pcall('PUBLISH', 'lockagent_incarnation', 'left ' .. ARGV[3] .. ' ' .. ARGV[1])
