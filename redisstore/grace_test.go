@@ -14,7 +14,6 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
-	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
 	"github.com/lockagent/lockagent/storetest"
 )
@@ -162,59 +161,6 @@ func TestGraceInACluster(t *testing.T) {
 	if err != nil || r.Granted || r.Holder != wishOf(agent, 1).Tenure.String() {
 		t.Errorf("the other was answered %+v, %v", r, err)
 	}
-}
-
-// If another slot becomes the last one of a node, agents call there at once, and remember who was on the roll before.
-func TestTheRollOfANodeWithAnotherHome(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 2)
-	node := cluster.Nodes[0]
-	holder, _ := graced(t, cluster.URL(), agent)
-	other, _ := graced(t, cluster.URL(), rival)
-	req := wishOf(agent, 1)
-	for i := 0; cluster.NodeOf(string(req.Name)) != node; i++ {
-		req.Name = lockagent.Name(fmt.Sprint("orders", i))
-	}
-	if r, err := storetest.Acquire(t, holder, req); err != nil || !r.Granted {
-		t.Fatalf("%+v, %v", r, err)
-	}
-	former := other.shard(other.slot(req.Name))
-	frozen := script.Member{Agent: "frozen", Lease: time.Hour}
-	other.roll.mu.Lock()
-	former.add(frozen, time.Now().Add(time.Hour)) // so that no look takes it away
-	other.roll.mu.Unlock()
-
-	node.Do("DEL", "lockagent_roll:{"+string(former.home)+"}")
-	const slot = hashslot.Count / 2 // the first one of the other node
-	home := script.HomeIn(slot)
-	cluster.MoveSlot(string(home), node)
-	waittest.Until(t, "the holder to call there", func() bool {
-		entries := node.Do("ZRANGEBYSCORE", "lockagent_roll:{"+string(home)+"}", "1", "+inf").([]any)
-		return slices.Contains(entries, any("60000 "+string(agent)))
-	})
-	waittest.Until(t, "the other to look there", func() bool {
-		of := other.incarnations.find(slot)
-		if of == nil {
-			return false
-		}
-		name, _ := other.incarnations.known(of)
-		return name != ""
-	})
-	other.roll.mu.Lock()
-	former.timer.Reset(0) // the time has come to call
-	other.roll.mu.Unlock()
-	waittest.Until(t, "the other to forget the former home", func() bool {
-		return other.incarnations.find(former.slot) == nil
-	})
-	node.Do("FLUSHALL")
-	wish := req
-	wish.Tenure.Agent = rival
-	waittest.Until(t, "a grace period that waits for the one that is frozen", func() bool {
-		wish.Tenure.Number++
-		_, err := storetest.Acquire(t, other, wish)
-		grace, ok := errors.AsType[*lockagent.GraceError](err)
-		return ok && grace.Left > 50*time.Minute
-	})
 }
 
 // What the store remembers of a roll.

@@ -76,7 +76,7 @@ type shard struct {
 	// Guarded by the mu of the roll.
 	waiting []waiting
 	calling bool
-	members map[script.Member]time.Time // as the server told last: zero; or when their messages came since
+	members map[script.Member]time.Time // as the server told last: zero; or when their messages came since, see told
 	of      string                      // the incarnation in which it told so
 	version int64
 	timer   *time.Timer // of the next call

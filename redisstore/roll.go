@@ -197,16 +197,16 @@ func (s *Store) callLater(of *shard, d time.Duration) {
 	})
 }
 
-// forget forgets a shard that is no home any more. Another shard remembers who was on its roll, and may have tenures
-// yet. It expects the mu of the roll to be held.
+// forget forgets a shard that is no home any more. Another shard remembers who was on its roll, for as long as they may
+// have tenures: they need not be on the other roll. It expects the mu of the roll to be held.
 func (s *Store) forget(of *shard) {
 	heir := s.incarnations.drop(of, s.servers.Home(of.slot))
 	if heir == nil {
 		return
 	}
-	for m, came := range of.members {
+	for m := range of.members {
 		if _, there := heir.members[m]; !there {
-			heir.add(m, came)
+			heir.add(m, time.Now().Add(m.Lease))
 		}
 	}
 }
@@ -293,7 +293,8 @@ func (s *Store) look(
 	}
 }
 
-// told takes note of the roll of a shard as the server tells it. written is when the look was written.
+// told takes note of the roll of a shard as the server tells it. written is when the look was written. Who came later
+// stays, although the server does not tell of them.
 func (r *roll) told(of *shard, look *script.Look, seen *script.Looked, written time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
+	"github.com/lockagent/lockagent/redisstore/internal/script"
 	"github.com/lockagent/lockagent/storetest"
 )
 
@@ -27,6 +30,82 @@ func serverTime(server *redistest.Server, in time.Duration) string {
 	now := server.Do("TIME").([]any)
 	seconds, _ := strconv.ParseInt(now[0].(string), 10, 64)
 	return strconv.FormatInt(time.Unix(seconds, 0).Add(in).UnixMicro(), 10)
+}
+
+// nameAt is the name of a lock at a node.
+func nameAt(cluster *redistest.Cluster, node *redistest.Server) lockagent.Name {
+	for i := 0; ; i++ {
+		if name := fmt.Sprint("orders", i); cluster.NodeOf(name) == node {
+			return lockagent.Name(name)
+		}
+	}
+}
+
+// If a slot is no home any more, its roll counts for the node that has the locks by now: for as long as the agents may
+// have tenures, although they are not on the roll there.
+func TestTheRollOfAFormerHome(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	node := cluster.Nodes[0]
+	s, _ := graced(t, cluster.URL(), agent)
+	wish := wishOf(agent, 1)
+	wish.Name = nameAt(cluster, node)
+	acquire := func() error {
+		wish.Tenure.Number++
+		_, err := storetest.Acquire(t, s, wish)
+		return err
+	}
+	if err := acquire(); err != nil {
+		t.Fatal(err)
+	}
+	former := s.shard(s.slot(wish.Name))
+	const slot = hashslot.Count / 2 // the first one of the other node
+	cluster.MoveSlot(string(script.HomeIn(slot)), node)
+	waittest.Until(t, "a look there", func() bool {
+		of := s.incarnations.find(slot)
+		if of == nil {
+			return false
+		}
+		name, _ := s.incarnations.known(of)
+		return name != ""
+	})
+	s.roll.mu.Lock()
+	former.add(script.Member{Agent: "frozen", Lease: time.Hour}, time.Time{})
+	former.timer.Reset(0) // the time has come to call
+	s.roll.mu.Unlock()
+	waittest.Until(t, "the store to forget the former home", func() bool {
+		return s.incarnations.find(former.slot) == nil
+	})
+	wish.Lease = 2 * time.Minute
+	if err := acquire(); err != nil { // the roll has changed, and the store reads it
+		t.Fatal(err)
+	}
+	node.Do("FLUSHALL")
+	var refused *lockagent.GraceError
+	if err := acquire(); !errors.As(err, &refused) || refused.Left < 50*time.Minute {
+		t.Errorf("%v; want it to wait for the one that is frozen", err)
+	}
+}
+
+// An agent calls at once at a node that it did not know: it may have a lock in a slot that has moved there.
+func TestAnAgentCallsAtANodeThatIsNew(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	s, _ := graced(t, cluster.URL(), agent)
+	wish := wishOf(agent, 1)
+	wish.Name = nameAt(cluster, cluster.Nodes[0])
+	if _, err := storetest.Acquire(t, s, wish); err != nil {
+		t.Fatal(err)
+	}
+	unasked(s)
+	slot := s.slot(nameAt(cluster, cluster.Nodes[1]))
+	known := s.shard(slot)
+	s.incarnations.drop(known, slot) // so that it is new
+	s.shard(slot)
+	waittest.Until(t, "the agent to call there", func() bool {
+		entries := cluster.Nodes[1].Do("ZRANGEBYSCORE", "lockagent_roll:{"+string(known.home)+"}", "1", "+inf")
+		return slices.Contains(entries.([]any), any("60000 "+string(agent)))
+	})
 }
 
 // A grace period may get longer when all have come back. It ends although nobody calls.
