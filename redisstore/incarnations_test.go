@@ -78,6 +78,20 @@ func TestTheLatestHomeOfAServer(t *testing.T) {
 	}
 }
 
+// A call that is refused although the time of the grace period is over asks for a look, which ends the period.
+func TestARefusalWhenAGracePeriodIsOver(t *testing.T) {
+	for left, doubts := range map[time.Duration]int{time.Millisecond: 1, time.Second: 0} {
+		i := newIncarnations()
+		of := i.shard(0, true)
+		name := "1.a.1@" + string(of.home)
+		i.seen(of, &script.Looked{Name: name, Left: time.Second}, "a", 0)
+		i.refused(of, &script.GraceError{Incarnation: name, Left: left}, 0)
+		if len(i.doubt) != doubts {
+			t.Errorf("%v are left, and %d looks are due", left, len(i.doubt))
+		}
+	}
+}
+
 // A server may forget once more in a grace period. That period has ended then, and the next one begins.
 func TestAResetInAGracePeriod(t *testing.T) {
 	i := newIncarnations()

@@ -15,10 +15,10 @@
 --          node at its former home
 -- ARGV[4]  the version of the roll that the agent knows, or "0"
 -- ARGV[5]  the agent as on the roll, or "" if it is not to be there
--- ARGV[6]  "whole" if it tells of the agents that were on the roll as far as it knows. "old" if it does, and has not
---          heard who came: then it shortens no grace period. "" if it does not: then it is an error,
---          "LOOK <name>", if an incarnation would begin, or goes on with a grace period that the agent has not seen, or
---          at another home than the agent knows
+-- ARGV[6]  "whole" if the agent tells of those that were on the roll as far as it knows. "old" if it does so, but has
+--          not heard who came since: then it shortens no grace period. Or "". Then it is an error, "LOOK <name>", if an
+--          incarnation would begin, or goes on with a grace period that the agent has not seen, or at another home than
+--          the agent knows
 -- ARGV[7]  whose roll it is, for the messages: the tag of the home, or without a Cluster the number of the database
 -- Then those agents, as on the roll
 --
