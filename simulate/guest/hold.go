@@ -26,20 +26,22 @@ type hold struct {
 }
 
 // trusted reports whether the client may work at this moment.
-func (h *hold) trusted() bool {
+func (h *hold) trusted() bool { return h.left() > 0 }
+
+// left is for how long the client trusts the hold without another renewal.
+func (h *hold) left() time.Duration {
 	if h.agent == nil || h.agent.isDead() {
-		return time.Now().Before(h.until)
+		return time.Until(h.until)
 	}
-	return h.grant.Held()
+	return h.grant.Remaining()
 }
 
-// look notes that the client trusts its hold, if so, and reports that.
-func (h *hold) look() bool {
-	if !h.trusted() {
-		return false
+// look notes that the client trusts its hold, if so. It returns for how long.
+func (h *hold) look() (left time.Duration) {
+	if left = h.left(); left > 0 {
+		h.of.Ending = h.world.since()
 	}
-	h.of.Ending = h.world.since()
-	return true
+	return left
 }
 
 func (h *hold) String() string {

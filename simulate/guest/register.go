@@ -24,7 +24,7 @@ func (r *register) enter(h *hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.holds = slices.DeleteFunc(r.holds, func(other *hold) bool { return !other.trusted() })
-	if !h.look() {
+	if h.look() <= 0 {
 		return
 	}
 	permits := h.of.Permits
@@ -55,7 +55,7 @@ func (r *register) write(h *hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	token := h.grant.Token()
-	if trusted := h.look(); trusted && token < r.last {
+	if h.look() > 0 && token < r.last {
 		r.world.breach(plan.Breach{
 			What: plan.Fell, Lock: r.lock.Name, From: h.of.Granted,
 			Text: fmt.Sprintf("client %d writes with the token %d after %d", h.of.Client, token, r.last),

@@ -128,11 +128,11 @@ func (t *thread) use(h *hold, takes time.Duration) {
 	o := t.of
 	r := o.world.registers[h.of.Lock]
 	r.enter(h)
-	for done := time.Now().Add(takes); h.look() && time.Now().Before(done) && !o.isDead(); {
+	for done := time.Now().Add(takes); h.look() > 0 && time.Now().Before(done) && !o.isDead(); {
 		sleep(o.alive, min(time.Until(done), time.Until(h.until)))
 	}
 	o.standStill()
-	if h.of.Lost = !h.look(); h.of.Lost {
+	if h.of.Lost = h.look() <= 0; h.of.Lost {
 		h.expire()
 	}
 	r.leave(h)

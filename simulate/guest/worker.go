@@ -165,6 +165,7 @@ func (w *worker) use(l plan.Lock, h *hold, takes time.Duration) {
 	h.last(takes)
 	h.agent.standStill()
 	r.write(h)
+	left := h.look()
 	r.leave(h)
 	releasing := world.since()
 	err := h.grant.Release(h.agent.alive)
@@ -174,7 +175,8 @@ func (w *worker) use(l plan.Lock, h *hold, takes time.Duration) {
 	if h.of.Lost = h.lost || errors.As(err, &lost); !h.of.Lost {
 		h.of.Ending = releasing
 	}
-	h.of.Denied = lost != nil && lost.Reason == lockagent.LostDenied
+	// A release that arrives when the lease is over is denied, too: the hold has ended before.
+	h.of.Denied = lost != nil && lost.Reason == lockagent.LostDenied && (left <= 0 || h.of.Ended < releasing+left)
 	world.note("client %d: %s: released, %v", w.client, l.Name, err)
 	world.tellJSON('H', h.of)
 }
