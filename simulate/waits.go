@@ -11,7 +11,7 @@ import (
 )
 
 // longWait is for how long nobody may have a lock that somebody waits for.
-const longWait = 3 * time.Second
+const longWait = time.Second
 
 // period is a part of a run.
 type period struct{ from, to time.Duration }

@@ -19,7 +19,7 @@ func TestWaits(t *testing.T) {
 	}{
 		"in vain":             {asked: 10 * s, ended: 14 * s, wrong: true},
 		"too long":            {asked: 10 * s, ended: 14 * s, granted: true, wrong: true},
-		"not long":            {asked: 10 * s, ended: 12 * s},
+		"not long":            {asked: 10 * s, ended: 11 * s},
 		"at first":            {asked: s / 10, ended: 5 * s},
 		"for somebody":        {asked: 10 * s, ended: 16 * s, holds: []plan.Hold{{Asked: 9 * s, Granted: 9 * s, Ended: 13 * s}}},
 		"for another lock":    {asked: 10 * s, ended: 16 * s, wrong: true, holds: []plan.Hold{{Lock: "two", Asked: 9 * s, Granted: 9 * s, Ended: 13 * s}}},
