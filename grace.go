@@ -40,8 +40,8 @@ type Grace interface {
 }
 
 // PresentIncarnation stands for the incarnation in which an agent began to listen, in a call of [Grace].Reasserted: an
-// agent that begins, or goes on with the tenures of another process, was told of no reset. The call does not count if the store has
-// been reset since.
+// agent that begins, or goes on with the tenures of another process, was told of no reset. The call does not count if
+// the store has been reset since.
 const PresentIncarnation = "present"
 
 // GracePeriod is a time in which a store grants nothing new, see [Grace].

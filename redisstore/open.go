@@ -237,7 +237,11 @@ func (s *Store) lookAtServers(ctx context.Context) error {
 
 // lookAt asks a server for its incarnation. It does not wait for the outcome.
 func (s *Store) lookAt(ctx context.Context, n *transport.Node, outcome chan<- error) {
-	slot, _ := s.servers.LastSlot(n)
+	slot, serves := s.servers.LastSlot(n)
+	if !serves { // its last slot has just moved
+		outcome <- nil
+		return
+	}
 	of := s.shard(slot)
 	var c script.Call
 	take := s.look(&c, of, n, script.Member{}, true)

@@ -367,7 +367,10 @@ func (s *Store) Reasserted(incarnation string) {
 	}
 	for _, of := range s.incarnations.named(incarnation) {
 		name, _ := s.incarnations.known(of)
-		s.reasserted(of, self, name)
+		// A period that begins later has another name, and a reset.
+		if incarnation != lockagent.PresentIncarnation || s.incarnations.graced(of) {
+			s.reasserted(of, self, name)
+		}
 	}
 }
 

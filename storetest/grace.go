@@ -179,7 +179,7 @@ var graceClauses = []clause{
 	{
 		name: "an agent that goes on with the tenures of another process comes back",
 		slow: true,
-		says: "an agent that goes on with the tenures of another process was told of no reset",
+		says: "an agent that begins, or goes on with the tenures of another process, was told of no reset",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.comingBack(t, minute)
 			last := one.acquire(theLock, 2).Token

@@ -203,6 +203,15 @@ func TestAuditOfGrace(t *testing.T) {
 			Incomplete, "unproven: 1",
 			"it ended between 2026-03-01T14:00:02.998Z and 2026-03-01T14:00:03.000Z",
 		},
+		"TheSecondSinceTheReset": { // which was not behind a grace period
+			[]*story{
+				agent("A").on("x").granted(1, 1000).released(1, 3000).foundOver(1, 3100).
+					reset(emptied("x", "y", 3000)).stop(),
+				agent("B").reset(emptied("x", "y", 2900)).on("y").held(1, 2999, 3010).stop(),
+			},
+			Incomplete, "unproven: 1",
+			"it ended between 2026-03-01T14:00:02.998Z and 2026-03-01T14:00:03.000Z",
+		},
 		"TheOldMasterThaws": { // it knows nothing of the grace period of the next one
 			[]*story{
 				agent("A").reset(emptied("x", "y", 950)).graceBegan("y", "A", "B").on("y").held(1, 1000, 3000).stop(),

@@ -66,7 +66,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		a.found.Explained.add(cause)
 	case (first.Modes|second.Modes)&strange != 0:
 		// said of that one
-	case !graced && a.apart(first, second):
+	case !graced && !explained && a.apart(first, second):
 		doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
 	case second.Modes == shared && first.Modes&shared != 0 && second.Start >= first.AloneLeast:
 		doubt(fmt.Sprintf("it became shared between %s and %s, and token %d was granted at %s",

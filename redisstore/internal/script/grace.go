@@ -59,7 +59,7 @@ type Looked struct {
 	At      lockagent.StoreTime
 	Age     time.Duration       // the incarnation has lasted for that, or longer; negative if the user may not ask for it
 	Left    time.Duration       // of a grace period; negative if there is none
-	Awaited []lockagent.AgentID // for a minute after a grace period: who has not come back
+	Awaited []lockagent.AgentID // for whom a grace period waits; for a minute after its end: who has not come back
 	Version int64               // of the roll
 	Roll    []Member            // only if the version is not that of the agent
 }
@@ -92,7 +92,7 @@ func Incarnation(c *Call, look Look) {
 	}
 }
 
-// ReadIncarnation reads the reply to a [Room.Incarnation].
+// ReadIncarnation reads the reply to a call of [Incarnation].
 func ReadIncarnation(reply string) (Looked, error) {
 	lines := readLines(reply)
 	seen := Looked{At: lines.time(), Name: lines.word(), Age: time.Duration(lines.number(-1)) * time.Microsecond}

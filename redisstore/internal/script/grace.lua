@@ -42,10 +42,13 @@ end
 
 -- Has a grace period wait for agents of which another one tells.
 --   began  when the period began
+--   knew   whether that agent knew the database: then others that did come soon
 --   roll   as in grace_begin
-local function grace_join(key, began, roll)
+local function grace_join(key, began, knew, roll)
   local waits = grace_keys(key)
-  call('ZADD', waits, 'LT', string.format('%.0f', began + grace_settles), '-') -- somebody knew the database
+  if knew then
+    call('ZADD', waits, 'LT', string.format('%.0f', began + grace_settles), '-')
+  end
   for _, entry in ipairs(roll) do
     local lease, agent = string.match(entry, '^(%d+) (%S+)$')
     if lease then
@@ -62,7 +65,7 @@ end
 -- Returns the agents that have not come back, and for which a grace period waits until a time or longer.
 local function grace_awaited(key, server)
   local awaited = {}
-  for _, agent in ipairs(call('ZRANGEBYSCORE', grace_keys(key), string.format('(%.0f', server), '+inf')) do
+  for _, agent in ipairs(pcall('ZRANGEBYSCORE', grace_keys(key), string.format('(%.0f', server), '+inf')) do
     awaited[#awaited + 1] = agent ~= '-' and agent or nil
   end
   return awaited

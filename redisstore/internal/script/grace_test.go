@@ -197,6 +197,11 @@ func TestGraceWaitsForTheRoll(t *testing.T) {
 			s.look(Look{Grace: true, First: time.Minute})
 			s.look(Look{Grace: true, Known: "1.feed.1", Roll: []Member{annaOnTheRoll, bertaOnTheRoll}})
 		},
+		"an agent that knows the others, and not the database, comes later": func(s *server) {
+			s.Do("FLUSHALL")
+			s.look(Look{Grace: true, First: time.Minute})
+			s.look(Look{Grace: true, Roll: []Member{annaOnTheRoll, bertaOnTheRoll}})
+		},
 		"each agent tells of itself": func(s *server) {
 			s.Do("FLUSHALL")
 			s.look(Look{Grace: true, Known: "1.feed.1", Self: annaOnTheRoll})

@@ -2,6 +2,7 @@ package script
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -165,6 +166,23 @@ func TestTheRollMovesWithTheHome(t *testing.T) {
 	Incarnation(&s.call, Look{Home: s.past.Home, Grace: true, Known: of + "@" + string(HomeIn(0))})
 	if _, err := s.send(&s.call); err == nil || !errors.Is(Refused(err.Error()), ErrForgotten) {
 		t.Errorf("a look that does not tell who was: %v", err)
+	}
+}
+
+// A program that knows nothing may be the first at a new home. The clock of the former home names the incarnation that
+// begins there, when an agent comes from that home.
+func TestANewProgramAtANewHome(t *testing.T) {
+	redistest.NeedsSharded(t)
+	t.Parallel()
+	s := node(t, redistest.StartCluster(t, 1).Nodes[0])
+	former := HomeIn(hashslot.Count - 2)
+	s.past.Home = former
+	known := s.look(Look{Grace: true}).Name
+	s.past.Home = HomeIn(hashslot.Count - 1)
+	begun := s.look(Look{Grace: true}).Name
+	s.look(Look{Grace: true, Known: known})
+	if names := s.Do("ZRANGE", "lockagent_clock:{"+string(former)+"}", "0", "-1"); !reflect.DeepEqual(names, []any{begun}) {
+		t.Errorf("the former home names %q, and the home %q", names, begun)
 	}
 }
 

@@ -79,10 +79,13 @@ local function roll_take(key, server, from, roll)
   for _, entry in ipairs(roll) do
     entries[#entries + 1], entries[#entries + 2] = entry, roll_till(server, entry)
   end
+  local added = false
   for i = 1, #entries, 2 do
-    pcall('ZADD', key, 'GT', entries[i + 1], entries[i])
+    added = pcall('ZADD', key, 'GT', entries[i + 1], entries[i]) == 1 or added
   end
-  pcall('ZADD', key, 'INCR', -1, 'version')
+  if added then
+    pcall('ZADD', key, 'INCR', -1, 'version')
+  end
 end
 
 -- Has the clocks of the former homes of a node name the incarnation that has begun. The clocks of slots in which no
@@ -91,9 +94,9 @@ end
 --   tag   the home
 local function homes_end(key, tag, name)
   for _, home in ipairs(pcall('ZRANGEBYSCORE', key, 0, 0)) do
-    local former = string.match(home, '^home (%d+)$') or tag
-    local clock = 'lockagent_clock:{' .. former .. '}'
-    local entry = former ~= tag and pcall('ZRANGE', clock, -1, -1, 'WITHSCORES') or {}
+    local former = string.match(home, '^home (%d+)$')
+    local clock = former and former ~= tag and 'lockagent_clock:{' .. former .. '}'
+    local entry = clock and pcall('ZRANGE', clock, -1, -1, 'WITHSCORES') or {}
     local member = name .. (string.find(entry[1] or '', ' +', 1, true) and ' +' or '')
     if entry[1] and entry[1] ~= member then
       pcall('ZADD', clock, entry[2], member)
@@ -146,13 +149,13 @@ if forgot or graced and began == '' then
 end
 local name = (data or at) .. '.' .. run .. (began ~= '' and '.' .. began or '') .. (tag and '@' .. tag or '')
 local other = args[3] ~= '' and args[3] ~= name
-if other and string.match(args[3], '^(.*)@') == string.match(name, '^(.*)@') then
+if other then
   former = string.match(args[3], '@(%d+)')
-  comes = former
+  comes = string.match(args[3], '^(.*)@') == string.match(name, '^(.*)@') and former
 end
 
--- What the agent knows of the roll counts if it comes from another incarnation, or from another home.
-local news, roll = forgot or other and args[6] ~= 'old' and (left or comes), {}
+-- What the agent knows of the roll counts if it does not come from this incarnation at this home.
+local news, roll = forgot or args[6] ~= 'old' and (left and args[3] ~= name or other and comes), {}
 if news and args[6] == '' then
   return redis.error_reply('LOOK ' .. name)
 end
@@ -162,9 +165,7 @@ end
 if args[5] ~= '' then
   roll[#roll + 1] = args[5]
 end
-if former and former ~= tag then
-  pcall('ZADD', keys[5], 0, 'home ' .. former)
-end
+local first = former and former ~= tag and pcall('ZADD', keys[5], 0, 'home ' .. former) == 1
 if forgot then
   for _, entry in ipairs(graced and roll_read(keys[5], time.server) or {}) do
     roll[#roll + 1] = entry
@@ -174,13 +175,12 @@ if forgot then
   if left then
     grace_begin(keys[1], time.server, left, roll)
   end
-  if tag then
-    homes_end(keys[5], tag, name)
-  end
 elseif left and news then
-  grace_join(keys[1], began + 0, roll)
+  grace_join(keys[1], began + 0, other, roll)
 end
-if comes and not forgot then
+if tag and (forgot or first and not comes) then
+  homes_end(keys[5], tag, name)
+elseif comes then
   roll_take(keys[5], time.server, former, roll)
 end
 local member = name .. (ahead and ' +' or '') .. (left and ' ~' or '')
