@@ -205,8 +205,7 @@ func TestAuditOfGrace(t *testing.T) {
 		},
 		"TheSecondSinceTheReset": { // which was not behind a grace period
 			[]*story{
-				agent("A").on("x").granted(1, 1000).released(1, 3000).foundOver(1, 3100).
-					reset(emptied("x", "y", 3000)).stop(),
+				agent("A").on("x").granted(1, 1000).released(1, 3000).foundOver(1, 3100).stop(),
 				agent("B").reset(emptied("x", "y", 2900)).on("y").held(1, 2999, 3010).stop(),
 			},
 			Incomplete, "unproven: 1",
