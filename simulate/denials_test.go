@@ -28,7 +28,7 @@ func TestDenials(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &outcome{
-				plan:  plan.Plan{Lease: s, Faults: []plan.Fault{test.fault}},
+				plan:  plan.Plan{Agents: 1, Lease: s, Faults: []plan.Fault{test.fault}},
 				holds: []plan.Hold{{Lock: "one", Granted: 2 * s, Ending: 4 * s, Ended: 4 * s, Lost: test.denied, Denied: test.denied}},
 			}
 			if test.beside > 0 {
