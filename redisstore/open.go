@@ -238,7 +238,7 @@ func (s *Store) lookAtServers(ctx context.Context) error {
 // lookAt asks a server for its incarnation. It does not wait for the outcome.
 func (s *Store) lookAt(ctx context.Context, n *transport.Node, outcome chan<- error) {
 	slot, serves := s.servers.LastSlot(n)
-	if !serves { // its last slot has just moved
+	if !serves && s.one == nil { // it has no slot any more
 		outcome <- nil
 		return
 	}

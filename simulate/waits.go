@@ -36,8 +36,8 @@ func (v *verdict) judgeWaits(o *outcome) {
 	}
 }
 
-// explained returns the periods in which a client may wait for a lock, in their order: somebody has the lock, or a fault
-// has consequences. At first the store is in a grace period.
+// explained returns the periods in which a client may wait for a lock, in their order: somebody has the lock, or a
+// fault has consequences. At first the store is in a grace period.
 func (o *outcome) explained(l plan.Lock) []period {
 	periods := []period{{0, redisstore.DefaultGraceFirst + time.Second}}
 	for _, f := range o.plan.Faults {

@@ -17,8 +17,8 @@ import (
 	"github.com/lockagent/lockagent/simulate/plan"
 )
 
-// outsider is one life of a program that is no agent. It uses a lock as Redisson's client does: it knows of no queue, no
-// token and no grace period.
+// outsider is one life of a program that is no agent. It uses a lock as Redisson's client does: it knows of no queue,
+// no token and no grace period.
 type outsider struct {
 	*process
 	id      string        // a UUID of version 4, as the clients of Redisson have
@@ -83,8 +83,8 @@ func (o *outsider) watch() {
 	}
 }
 
-// renew renews leases. The server has a lease for the whole time from when it was asked, or longer. The watchdog forgets
-// a lock that the server does not have, and tells nobody.
+// renew renews leases. The server has a lease for the whole time from when it was asked, or longer. The watchdog
+// forgets a lock that the server does not have, and tells nobody.
 func (o *outsider) renew(holds []*hold, lease time.Duration) {
 	keys, args := []string{}, []string{milliseconds(lease)}
 	for _, h := range holds {

@@ -59,8 +59,8 @@ func (t *thread) last() {
 	t.use(h, t.upTo(10*time.Millisecond))
 }
 
-// acquire asks for the lock until wait is over. It returns nil if it did not get the lock, or does not know. If watched,
-// the watchdog renews the lease.
+// acquire asks for the lock until wait is over. It returns nil if it did not get the lock, or does not know. If
+// watched, the watchdog renews the lease.
 func (t *thread) acquire(wait time.Duration, watched bool) *hold {
 	o := t.of
 	h := &hold{world: o.world, of: plan.Hold{Lock: o.lock.Name, Client: t.client, Asked: o.world.since()}}

@@ -25,8 +25,8 @@ type Plan struct {
 
 	Commands bool // the guest tells what the first server does
 
-	// Outsiders is how many threads a program has that is no agent, and uses the plain lock as Redisson's client does. 0 if
-	// there is no such program.
+	// Outsiders is how many threads a program has that is no agent, and uses the plain lock as Redisson's client does.
+	// 0 if there is no such program.
 	Outsiders int
 
 	Pause    time.Duration // the longest one between two requests of a worker
