@@ -92,10 +92,11 @@ func (w *world) replace(to *redis, after time.Duration) {
 		return // another fault was faster
 	}
 	if to == nil {
-		to = newRedis(w.random)
+		at := w.clock
 		if old != nil {
-			to.ahead = old.ahead
+			at = old.clock.next()
 		}
+		to = newRedis(w.random, at)
 	}
 	w.redis = to
 }

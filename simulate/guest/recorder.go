@@ -89,7 +89,7 @@ func (r *redis) asked(c *server.Peer, words []string) {
 // flush makes the server forget everything.
 func (r *redis) flush() {
 	if r.records != nil {
-		r.records.world.tellJSON('C', plan.Command{At: r.now().UnixMicro()})
+		r.records.world.tellJSON('C', plan.Command{At: r.clock.now().UnixMicro()})
 	}
 	r.mini.FlushAll()
 }

@@ -17,13 +17,14 @@ type redis struct {
 	runID string
 	// digests are those of the scripts with what miniredis lacks, by those of the scripts without it.
 	digests map[string]string
-	ahead   time.Duration // by how much its clock is ahead of the time of the run
-	records *recorder     // or nil
+	clock   clock
+	records *recorder // or nil
 }
 
-func newRedis(random *rand.Rand) *redis {
+func newRedis(random *rand.Rand, clock clock) *redis {
 	r := &redis{
-		mini: miniredis.NewMiniRedis(), digests: make(map[string]string),
+		clock: clock,
+		mini:  miniredis.NewMiniRedis(), digests: make(map[string]string),
 		runID: fmt.Sprintf("%016x%016x%08x", random.Uint64(), random.Uint64(), random.Uint32()),
 	}
 	conn, err := r.mini.Dial() // the first call starts the server, without a listener
@@ -31,13 +32,11 @@ func newRedis(random *rand.Rand) *redis {
 		panic(err)
 	}
 	_ = conn.Close()
-	r.mini.SetTime(r.now())
+	r.mini.SetTime(r.clock.now())
 	r.mini.ClockTTL(true)
 	r.mini.Server().SetPreHook(r.before)
 	return r
 }
-
-func (r *redis) now() time.Time { return time.Now().Add(r.ahead).Truncate(time.Microsecond) }
 
 // before is called before each command, also before those of scripts. It reports whether the command is done.
 func (r *redis) before(c *server.Peer, command string, args ...string) bool {
@@ -49,7 +48,7 @@ func (r *redis) before(c *server.Peer, command string, args ...string) bool {
 		c.WriteBulk("# Server\r\nredis_version:8.4.0\r\nredis_mode:standalone\r\nrun_id:" + r.runID + "\r\n")
 		return true
 	case "EVAL", "EVALSHA": // no script begins another one, and a script sees one time
-		now := r.now()
+		now := r.clock.now()
 		r.mini.SetTime(now)
 		if r.records != nil {
 			r.records.running.At = now.UnixMicro()
@@ -66,8 +65,8 @@ func (r *redis) close() { go r.mini.Close() }
 
 // step sets the clock of the server. Redis keeps the end of a key as a time of its clock, and miniredis what is left.
 func (r *redis) step(by time.Duration) {
-	r.mini.SetTime(r.now())
-	r.ahead += by
+	r.mini.SetTime(r.clock.now())
+	r.clock.ahead += by
 	db := r.mini.DB(0)
 	if by < 0 {
 		for _, key := range db.Keys() {
@@ -76,15 +75,13 @@ func (r *redis) step(by time.Duration) {
 			}
 		}
 	}
-	r.mini.SetTime(r.now())
+	r.mini.SetTime(r.clock.now())
 }
 
 // copy returns a server with the data of this one, as a replica has them.
 func (r *redis) copy(random *rand.Rand) *redis {
-	r.mini.SetTime(r.now())
-	to := newRedis(random)
-	to.ahead = r.ahead
-	to.mini.SetTime(to.now())
+	r.mini.SetTime(r.clock.now())
+	to := newRedis(random, r.clock.next())
 	from, db := r.mini.DB(0), to.mini.DB(0)
 	for _, key := range from.Keys() {
 		switch kind := from.Type(key); kind {

@@ -18,6 +18,7 @@ type world struct {
 	began  time.Time
 	traces bool
 	random *rand.Rand // only for the servers
+	clock  clock      // of the first server
 
 	mu      sync.Mutex // guards what follows
 	out     *bufio.Writer
@@ -34,7 +35,8 @@ func newWorld(p plan.Plan, out *bufio.Writer, traces bool) *world {
 		plan: p, began: time.Now(), traces: traces, random: rand.New(rand.NewPCG(p.Seed, 2)), out: out,
 		copies: make(map[int]*redis), parties: make([]party, p.Parties()), registers: make(map[string]*register),
 	}
-	w.redis = newRedis(w.random)
+	w.clock = clock{since: w.began, rate: p.Drift}
+	w.redis = newRedis(w.random, w.clock)
 	if p.Commands {
 		w.redis.records = &recorder{world: w, told: make(map[string]bool)}
 	}

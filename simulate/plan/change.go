@@ -43,10 +43,14 @@ func (p *Plan) change(name, value string) (err error) {
 		if p.Outsiders, err = strconv.Atoi(value); err == nil && (p.Outsiders < 0 || p.Outsiders > mostWorkers) {
 			err = fmt.Errorf("there are from 0 to %d", mostWorkers)
 		}
+	case name == "drift":
+		if p.Drift, err = strconv.Atoi(value); err == nil && (p.Drift < -mostDrift || p.Drift > mostDrift) {
+			err = fmt.Errorf("it is from %d to %d millionths", -mostDrift, mostDrift)
+		}
 	case name == "locks":
 		err = p.have(strings.Split(value, ","))
 	default:
-		err = fmt.Errorf("%q is none of lease, work, pause, patience, longest, workers, locks and outsiders", name)
+		err = fmt.Errorf("%q is none of lease, work, pause, patience, longest, workers, drift, locks and outsiders", name)
 	}
 	return err
 }

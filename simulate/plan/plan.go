@@ -33,6 +33,10 @@ type Plan struct {
 	Patience time.Duration // for how long a worker waits at most
 	Longest  time.Duration // for how long a worker uses a lock at most; most often it is much shorter
 
+	// Drift is by how many millionths the clock of the first server is faster than the clocks of the agents. The clock of
+	// each further server is slow if that of the server before was fast. Clocks that NTP keeps right drift by up to 500.
+	Drift int
+
 	// Latency is the least and the greatest time that a message takes.
 	Latency [2]time.Duration
 }
@@ -79,8 +83,14 @@ func New(seed uint64) Plan {
 	}
 	p.Faults = newFaults(random, &p)
 	p.takeOutsiders(rand.New(rand.NewPCG(seed, 4)))
+	if drifts := rand.New(rand.NewPCG(seed, 5)); drifts.IntN(2) == 0 {
+		p.Drift = drifts.IntN(2*mostDrift+1) - mostDrift
+	}
 	return p
 }
+
+// mostDrift is that of clocks that NTP keeps right, in millionths.
+const mostDrift = 500
 
 // Check returns an error if a fault is about an agent that there is not, or if there is nothing for outsiders.
 func (p Plan) Check() error {
