@@ -48,7 +48,12 @@ func (t *thread) work() {
 
 // last gets the lock when nothing goes wrong any more.
 func (t *thread) last() {
-	h := t.acquire(time.Minute, true)
+	var h *hold
+	for until := time.Now().Add(time.Minute); h == nil && time.Now().Before(until); {
+		if h = t.acquire(time.Until(until), true); h == nil { // a connection was broken
+			sleep(t.of.alive, 10*time.Millisecond)
+		}
+	}
 	if h == nil {
 		t.of.world.breach(plan.Breach{
 			What: plan.Stuck, Lock: t.of.lock.Name, Outsider: true,
