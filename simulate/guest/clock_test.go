@@ -12,7 +12,7 @@ func TestClock(t *testing.T) {
 		const hour = time.Hour
 		leads := func(c clock, want time.Duration) {
 			t.Helper()
-			if lead := c.now().Sub(time.Now()); lead != want {
+			if lead := time.Until(c.now()); lead != want {
 				t.Errorf("it is ahead by %v, want %v", lead, want)
 			}
 		}
