@@ -281,20 +281,28 @@ func TestEventsOfGracePeriods(t *testing.T) {
 // An agent that goes on with the holds of another process has come back when the store has confirmed them.
 func TestAnAgentThatGoesOnComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		before := leaving(t, Config{Store: store.Share()})
-		granted(t, before.Acquire(background, "orders", who("ann")))
-		s := &graceful{tap: newTap(store.Share())}
-		var renewals []*op
-		s.on("renew", func(o *op) { renewals = append(renewals, o) })
-		resuming(t, Config{Store: s}, detached(t, before))
-		s.has(t, "before the renewal")
-		if len(renewals) != 1 {
-			t.Fatalf("%d renewals", len(renewals))
-		}
-		renewals[0].run()
-		s.has(t, "after the renewal", now)
+		goesOn(t, func(s *graceful) lockagent.Store { return s })
 	})
+}
+
+// goesOn has an agent go on with a hold. The agent has come back after the renewal. seen is the store as the agent has
+// it.
+func goesOn(t *testing.T, seen func(*graceful) lockagent.Store) {
+	t.Helper()
+	store := memstore.New()
+	before := leaving(t, Config{Store: store.Share()})
+	granted(t, before.Acquire(background, "orders", who("ann")))
+	s := &graceful{tap: newTap(store.Share())}
+	var renewals []*op
+	s.on("renew", func(o *op) { renewals = append(renewals, o) })
+	resuming(t, Config{Store: seen(s)}, detached(t, before))
+	s.has(t, "before the renewal")
+	if len(renewals) != 1 {
+		t.Fatalf("%d renewals", len(renewals))
+	}
+	s.handle(nil)
+	renewals[0].run()
+	s.has(t, "after the renewal", now)
 }
 
 // stepping is a store whose clock is set while an agent begins.
@@ -309,18 +317,6 @@ func (s stepping) OnReset(f func(lockagent.Reset)) (cancel func()) {
 // confirmed its holds.
 func TestAStepOfTheClockIsNoReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		before := leaving(t, Config{Store: store.Share()})
-		granted(t, before.Acquire(background, "orders", who("ann")))
-		s := &graceful{tap: newTap(store.Share())}
-		var renewals []*op
-		s.on("renew", func(o *op) { renewals = append(renewals, o) })
-		resuming(t, Config{Store: stepping{s}}, detached(t, before))
-		s.has(t, "before the renewal")
-		s.handle(nil)
-		for _, o := range renewals {
-			o.run()
-		}
-		s.has(t, "after the renewal", now)
+		goesOn(t, func(s *graceful) lockagent.Store { return stepping{s} })
 	})
 }

@@ -371,8 +371,8 @@
 // "restarted" or "failed over".
 //
 // In a Cluster each node has such a name, in its last slot. It serves the locks of all slots of the node: scripts read
-// the key of that slot, too. A node that is new to the agents of a Cluster begins with a grace period, and so does one
-// that has given its last slot to another node: nothing there shows any more that it has forgotten nothing.
+// the key of that slot, too. A node that is new to the agents of a Cluster begins with a grace period. So does a node
+// that has given its last slot to another one: without that slot nothing shows whether the node was emptied.
 //
 // A database or a Cluster also has an identity, which it keeps over resets. The first store that
 // opens writes it. If the data are gone, the next store that notices writes it again. Another store
