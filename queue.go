@@ -37,6 +37,9 @@ import "time"
 // place may be lost. After one request with Queue, all requests of that tenure have it. A [SpinLock] and a [Latch] give
 // no places.
 //
+// Arrived is the At of the first reply to the tenure that was Queued, or 0. A [FairLock] whose queue has lost the place
+// puts it back in the order of those times, also if the Acquire ends with a [*GraceError].
+//
 // # In an AcquireReply
 //
 // Queued says that the tenure has a place in the queue, by this request or an earlier one. From now on a Release may

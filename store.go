@@ -169,10 +169,11 @@ type AcquireRequest struct {
 
 	// The fields below ask for what a layer gives, and its page tells of them.
 
-	Queue       bool // asks for a place, see [Queue]
-	Rests       bool // asks for a tenure that may rest, see [Rests]
-	Contends    bool // of a [SpinLock]
-	Permits     int  // see [Counters], as the next one
+	Queue       bool      // asks for a place, see [Queue]
+	Arrived     StoreTime // see [Queue]; a store without ignores it
+	Rests       bool      // asks for a tenure that may rest, see [Rests]
+	Contends    bool      // of a [SpinLock]
+	Permits     int       // see [Counters], as the next one
 	FoundClosed bool
 	Exact       bool // see [History]
 }

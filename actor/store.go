@@ -128,7 +128,7 @@ func (l *lock) acquire(r *request, e *lockstate.Event) {
 	req := lockagent.AcquireRequest{
 		Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Request.Mode), Tenure: l.tenureOf(e.Tenure),
 		Lease: e.AskedLease, Floor: e.Floor, Permits: e.Request.Permits,
-		Queue: e.Queue, Rests: e.Rests, Contends: e.Contends, FoundClosed: e.FoundClosed,
+		Queue: e.Queue, Arrived: e.Arrived, Rests: e.Rests, Contends: e.Contends, FoundClosed: e.FoundClosed,
 	}
 	ask := func(ctx context.Context) { l.agent.cfg.Store.Acquire(ctx, req, c.done) }
 	if l.entry.caller.asks == r { // no caller works for another one

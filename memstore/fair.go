@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -18,6 +19,7 @@ const (
 // fairPlace is a place at a fair lock.
 type fairPlace struct {
 	tenure  lockagent.Tenure
+	came    lockagent.StoreTime
 	foreign *foreignWaiter // in place of a tenure
 }
 
@@ -95,12 +97,15 @@ func (m *memory) acquireFair(v *visit, req lockagent.AcquireRequest) (lockagent.
 	return reply, nil
 }
 
-// takePlace gives a tenure the last place, unless it has a place.
+// takePlace gives a tenure the last place, unless it has a place. One that has lost its place comes before those that
+// came later.
 func (m *memory) takePlace(req *lockagent.AcquireRequest, l *lock, reply *lockagent.AcquireReply) {
 	at := l.placeOf(req.Tenure)
 	if at < 0 {
-		at = len(l.places)
-		l.places = append(l.places, fairPlace{tenure: req.Tenure})
+		came := cmp.Or(req.Arrived, reply.At)
+		for at = len(l.places); at > 0 && l.places[at-1].foreign == nil && l.places[at-1].came > came; at-- {
+		}
+		l.places = slices.Insert(l.places, at, fairPlace{tenure: req.Tenure, came: came})
 	}
 	reply.Queued, reply.AskWithin = true, keepAsking
 	for _, p := range l.places[:at] {

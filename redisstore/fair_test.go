@@ -139,6 +139,50 @@ func TestAFrozenWaiterOfAFairLock(t *testing.T) {
 	}
 }
 
+// A store that forgets puts the places of all agents back in their order.
+func TestAFairLockKeepsItsOrderWhenTheStoreForgets(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	graced := redisstore.Config{GraceFirst: redisstore.NoGraceFirst}
+	agents := []*channelapi.Locks{
+		openLocksConfig(t, graced, server.URL()), openLocksConfig(t, graced, server.URL()),
+	}
+	first, err := agents[0].FairLock("fair").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const waiters = 10
+	queued := func(n int64) func() bool {
+		return func() bool { return server.Do("LLEN", "redisson_lock_queue:{fair}") == n }
+	}
+	var grants [waiters]<-chan channelapi.Grant
+	for i := range grants {
+		grants[i] = agents[i%2].FairLock("fair").AcquireAsync(t.Context())
+		waittest.Until(t, "a place", queued(int64(i+1)))
+	}
+	server.Do("FLUSHALL")
+	waittest.Until(t, "all places", queued(waiters))
+	if err := first.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, grant := range grants {
+		g := await(t, grant)
+		if err := g.Err(); err != nil {
+			t.Fatal(err)
+		}
+		for later := range grants[i+1:] {
+			select {
+			case <-grants[i+1+later]:
+				t.Fatalf("waiter %d was granted the lock before waiter %d", i+1+later, i)
+			default:
+			}
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Connections are cut all the time: calls, replies and messages are lost, and calls are repeated.
 func TestAFairLockOnABadNetwork(t *testing.T) {
 	t.Parallel()

@@ -40,6 +40,24 @@ var fairClauses = []clause{
 		},
 	},
 	{
+		name: "a place that was lost comes back",
+		says: "A [FairLock] whose queue has lost the place puts it back in the order of those times",
+		prove: func(t *testing.T, h *Harness) {
+			f := h.fairQueue(t)
+			f.wait(1, 0)
+			lost := f.seat(1)
+			req := lost.queueing(theLock, lost.number)
+			req.Arrived = 1 // long ago
+			if reply, err := lost.try(req); err != nil || !reply.Queued {
+				t.Fatalf("Acquire(%s) = %+v, %v; want it queued", req.Tenure, reply, err)
+			}
+			f.waiting = slices.Insert(f.waiting, 0, lost)
+			for len(f.waiting) > 0 {
+				f.next()
+			}
+		},
+	},
+	{
 		name: "nobody overtakes when a lease is over",
 		says: "Such a call may be a Release, a Break, or an Acquire of another tenure, which then finds the lock busy.",
 		prove: func(t *testing.T, h *Harness) {

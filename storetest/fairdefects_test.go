@@ -30,6 +30,13 @@ var fairDefects = []defect{
 			return acquire(req)
 		}
 	}},
+	{"gives whoever lost a place the last one", "Fair/a place that was lost comes back", func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			req.Arrived = 0
+			return acquire(req)
+		}
+	}},
 	{"lets everybody overtake", "Fair/nobody overtakes when a lease is over", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {

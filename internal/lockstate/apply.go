@@ -59,7 +59,9 @@ func (s *State) apply(e *Event) {
 		s.habit.streak = 0
 		s.attempt.notified = e.Notified
 		s.attempt.rival = s.attempt.rival.updated(e.Holder, e.Left, e.StoreTime, e.Clock)
-		s.attempt.queued = s.attempt.queued || e.Queued // once true it stays: a needless withdrawal does no harm
+		if e.Queued && !s.attempt.queued() {
+			s.attempt.arrived = max(e.StoreTime, 1)
+		}
 		s.attempt.set = s.attempt.set || e.Set
 		s.attempt.doubt = s.attempt.doubt && s.attempt.woken
 		s.attempt.busy = busyness{s.attempt.sent, e.StoreTime, e.Clock}

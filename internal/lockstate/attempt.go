@@ -13,10 +13,13 @@ type attempt struct {
 	lease  time.Duration
 	upto   RequestID // the youngest request when the call was sent
 	mode   Mode
-	queued bool  // the tenure has a place in the store's queue: a release may pass the lock to it
 	placed bool  // the call under way asks for a place
 	woken  bool  // a wake-up came while the call was under way: ask again
 	rival  rival // who has the lock
+
+	// arrived is when the store first said that the tenure has a place in its queue, or 0. From then on a release may
+	// pass the lock to the tenure. The place may be lost, but a needless withdrawal does no harm.
+	arrived lockagent.StoreTime
 
 	// doubt says that the store's last answer may not be true any more. If the attempt was
 	// woken as well, the next answer may not be true either. A tenure that it grants is in
@@ -47,9 +50,11 @@ type busyness struct {
 	clock string
 }
 
+func (a *attempt) queued() bool { return a.arrived != 0 }
+
 // mayHave reports whether the tenure may have the lock, or get it, without the agent's
 // knowledge. Such a tenure has to be withdrawn.
-func (a *attempt) mayHave() bool { return a.unanswered || a.queued }
+func (a *attempt) mayHave() bool { return a.unanswered || a.queued() }
 
 // trustsMessages bounds the sleep after a busy answer. queued says that the answer gave the
 // tenure a place. A store that gives no place may send no wake-up either: for example while
@@ -78,9 +83,10 @@ func (s *State) attempted(m Moment) Event {
 		Traits: Traits{Rests: s.wantsRest(&r, m)}, Ask: Ask{AskedLease: s.lease(&r), Floor: s.floor},
 	}
 	// A place needs a subscription, and a request that waits. An earlier call may have got a place already.
-	waits := s.attempt.queued || s.attempt.unanswered || s.contended &&
+	waits := s.attempt.queued() || s.attempt.unanswered || s.contended &&
 		s.requests.waiting.len() > s.requests.tries.len()
 	e.Queue, e.Contends = waits && !s.cfg.Polls, waits && s.cfg.Polls
+	e.Arrived = s.attempt.arrived
 	if e.Tenure == 0 {
 		e.Tenure = m.Fresh
 	}

@@ -187,12 +187,13 @@ type End struct {
 
 // Ask is what the shell has to ask the store for.
 type Ask struct {
-	AskedLease  time.Duration   // of an attempt or a renewal; 0 for a release
-	Floor       lockagent.Token // tenures that begin later have greater tokens; 0 for a renewal, and if none is known
-	Queue       bool            // the attempt asks for a place in the store's queue
-	Contends    bool            // the attempt tells that somebody waits for a lock that wakes nobody
-	FoundClosed bool            // an attempt has found the latch closed before
-	Urgent      bool            // the store should not put the renewal off
+	AskedLease  time.Duration       // of an attempt or a renewal; 0 for a release
+	Floor       lockagent.Token     // tenures that begin later have greater tokens; 0 for a renewal, and if none is known
+	Queue       bool                // the attempt asks for a place in the store's queue
+	Arrived     lockagent.StoreTime // when the tenure got its place there, by the store's first answer about it; or 0
+	Contends    bool                // the attempt tells that somebody waits for a lock that wakes nobody
+	FoundClosed bool                // an attempt has found the latch closed before
+	Urgent      bool                // the store should not put the renewal off
 }
 
 // Retry is when the next call follows.

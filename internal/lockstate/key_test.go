@@ -290,7 +290,7 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 
 	t := &s.attempt
 	k.number(i, t.number)
-	k.flags(t.unanswered, t.queued, t.woken, t.doubt, t.contested, t.mode == Shared, t.offer != nil, t.rests)
+	k.flags(t.unanswered, t.queued(), t.woken, t.doubt, t.contested, t.mode == Shared, t.offer != nil, t.rests)
 	if t.notified != 0 {
 		k.until(t.notified.add(recallTime), now)
 		k.buf = append(k.buf, t.rival.holder...)
@@ -298,7 +298,7 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 	if t.offer != nil {
 		k.pass(t.offer, t, w)
 	}
-	if t.queued {
+	if t.queued() {
 		k.int(int64(t.busy.at.Sub(storeTime(t.busy.sent).Add(w.store.ahead))))
 		k.flags(t.busy.clock == w.store.clockName())
 	}

@@ -22,7 +22,7 @@ func (s *State) passed(p *Passed, m Moment, out []Event) []Event {
 			Others:   Others{Outsiders: p.Outsiders, Wanted: p.Contested},
 		})
 	}
-	if e, ok := s.begunBy(p, a.busy, m); ok && a.queued {
+	if e, ok := s.begunBy(p, a.busy, m); ok && a.queued() {
 		return append(out, e)
 	}
 	// The next attempt finds out whether the tenure still has the lock.

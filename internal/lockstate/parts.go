@@ -55,7 +55,7 @@ func (f *Fair) concerned(c Command, m Moment) (parts []*State) {
 		}
 		// A free lock is for the first place. So a wake-up is for the first part that has one, and
 		// for those without.
-		if first && p.attempt.queued && slices.ContainsFunc(parts, func(q *State) bool { return q.attempt.queued }) {
+		if first && p.attempt.queued() && slices.ContainsFunc(parts, func(q *State) bool { return q.attempt.queued() }) {
 			continue
 		}
 		parts = append(parts, p)

@@ -80,7 +80,7 @@ func (p *Permits) wake(match func(*State) bool, m Moment, do func(*Event)) {
 // mayFollow tells which waiters may succeed after an event, or nil. A waiter with a place needs no
 // attempt: the store passes permits to it.
 func (p *Permits) mayFollow(c Command, e *Event) func(*State) bool {
-	unseated := func(s *State) bool { return s.phase == sleeping && !s.attempt.queued }
+	unseated := func(s *State) bool { return s.phase == sleeping && !s.attempt.queued() }
 	if e.Kind == Withdrawing { // it may have been the one that was woken
 		return unseated
 	}

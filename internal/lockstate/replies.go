@@ -46,7 +46,7 @@ func (s *State) attemptFailed(err error, withdrawn bool, m Moment, out []Event) 
 		failed.Request = w.Request
 	}
 	out = append(out, failed)
-	if e, ok := s.begunBy(s.attempt.offer, s.attempt.busy, m); ok && s.attempt.queued && !withdrawn {
+	if e, ok := s.begunBy(s.attempt.offer, s.attempt.busy, m); ok && s.attempt.queued() && !withdrawn {
 		return append(out, e)
 	}
 	if withdrawn { // the agent used a number twice: a defect, which no application can mend

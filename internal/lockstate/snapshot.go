@@ -156,7 +156,7 @@ func (s *State) saved() (SavedTenure, bool) {
 	if s.phase == asking || s.phase == sleeping {
 		a := &s.attempt
 		return SavedTenure{
-			Number: a.number, Part: s.part, Asks: true, Queued: a.queued, Mode: a.mode, Contested: a.contested,
+			Number: a.number, Part: s.part, Asks: true, Queued: a.queued(), Mode: a.mode, Contested: a.contested,
 			Wanted: a.wanted, Unanswered: a.unanswered || s.phase == asking, Open: max(a.open, a.callLease(s.phase)),
 		}, a.number != 0
 	}

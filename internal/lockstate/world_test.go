@@ -547,7 +547,7 @@ func (w *world) checkSleep(i int, s *State) {
 	}
 	m := &w.store
 	place := tenureID{i, s.attempt.number}
-	if w.fair && !w.haunted && s.attempt.queued && !m.queued(place) && m.holder(place, w.now) == nil {
+	if w.fair && !w.haunted && s.attempt.queued() && !m.queued(place) && m.holder(place, w.now) == nil {
 		w.fail("agent %d waits with tenure %d in a queue in which it has no place", i+1, place.number)
 	}
 	if m.permits > 0 {

@@ -29,7 +29,7 @@ func (r Room) acquire(c *Call, s *Script, requests []lockagent.AcquireRequest, p
 	for i := range requests {
 		c.acquire(&requests[i])
 		if asked {
-			c.Args = append(c.Args, r.asks(&requests[i]))
+			c.Args = append(c.Args, r.asks(&c.text, &requests[i]))
 		}
 	}
 }
@@ -38,9 +38,11 @@ func (c *Call) acquire(request *lockagent.AcquireRequest) {
 	c.Args = append(c.Args, c.text.tenure(request.Tenure), c.text.milliseconds(request.Lease))
 }
 
-// asks tells the script of plain locks what a tenure asks for beside the lock.
-func (r Room) asks(request *lockagent.AcquireRequest) string {
+// asks tells the scripts what a tenure asks for beside the lock.
+func (r Room) asks(t *text, request *lockagent.AcquireRequest) string {
 	switch {
+	case request.Kind == lockagent.FairLock && waits(request):
+		return t.number(uint64(max(request.Arrived, 0)))
 	case !r.rests(request):
 		return r.place(request)
 	case waits(request):

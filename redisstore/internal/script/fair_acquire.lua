@@ -2,7 +2,8 @@
 -- and reply are those of acquire.lua, with these differences:
 --
 --   * A last argument says how messages travel, see release.lua. A tenure asks for a place also if its agent is
---     "unqueued".
+--     "unqueued". It says when it got its place, by the reply, or 0. If that place was lost, the tenure gets one among
+--     those of our programs by that time. So it does in a grace period, if it is not 0.
 --   * A tenure has its place for as long as it asks. In place of "i q", a line says
 --       i k <within> <ms> <outsiders> <holder>   the tenure has a place, and has to ask again within so many ms
 --     <outsiders> is above 0 if programs that do not pass a lock on may be ahead: such a program tells the
@@ -41,9 +42,11 @@ end
 
 --include advance.lua
 local time, reply = clock_advance(keys[2 * n + 1], args[1], args[2], seen, raised and at)
-if not time then
-  return reply
+local refused = not time and reply
+if refused and not string.find(refused.err, '^GRACE') then
+  return refused
 end
+time = time or clock_read(keys[2 * n + 1], seen)
 
 --include fair.lua
 
@@ -102,9 +105,30 @@ local function rank(lock, time, who)
   return p, front[p + 1], front[p]
 end
 
+-- Finds the rank of a tenure whose place was lost. It comes behind all places of other programs: nothing tells which of
+-- them came later. It comes before those of ours that came later. The function returns as rank does.
+--   came  when the tenure had come
+local function rank_of_lost(lock, came)
+  local p, next, looks = call('LLEN', lock.queue), nil, 100
+  while p > 0 do
+    local from = math.max(0, p - looks)
+    local places = call('LRANGE', lock.queue, from, p - 1)
+    local arrivals = pcall('ZMSCORE', lock.arrivals, unpack(places))
+    for q = #places, 1, -1 do
+      if (tonumber(arrivals[q] or nil) or 0) < came then
+        return from + q, next
+      end
+      next = places[q]
+    end
+    p = from
+  end
+  return 0, next
+end
+
 -- Gives a tenure a place, or keeps the place that it has. Returns within how many ms the tenure has to ask
 -- again. It returns nil if the tenure has no place, because the keys are spoilt or the server is full.
-local function place(lock, time, who)
+--   came  when the tenure got a place, as it was told, or 0
+local function place(lock, time, who, came)
   local p, next, before, wall = pcall('LPOS', lock.queue, who), nil, nil, fair_wall(time)
   if type(p) == 'table' then
     return nil
@@ -123,6 +147,8 @@ local function place(lock, time, who)
       lasts = math.min(10 * lasts, theirs_lasts)
       pcall('SET', lock.lasts, lasts, 'PX', theirs_lasts)
     end
+  elseif new and came > 0 then
+    p, next = rank_of_lost(lock, came)
   end
   p = p or call('LLEN', lock.queue)
   local near = p < near_places
@@ -148,7 +174,7 @@ local function place(lock, time, who)
   pcall('ZADD', lock.places, string.format('%.0f', wall), who)
   pcall('PEXPIRE', lock.places, theirs_lasts)
   time.arrival = math.max(time.now, (time.arrival or 0) + 1) -- a call may have places at several locks
-  pcall('ZADD', lock.arrivals, 'NX', string.format('%.0f', time.arrival), who)
+  pcall('ZADD', lock.arrivals, 'NX', string.format('%.0f', came > 0 and came or time.arrival), who)
   pcall('PEXPIRE', lock.arrivals, theirs_lasts)
   return near and near_asks or far_asks
 end
@@ -168,9 +194,10 @@ end
 local first = clock_shows(time) -- the first line of the reply begins with it
 
 -- Tries one lock, and returns what there is to say about it.
-return answer(reply, n, rest, function(i)
+reply = answer(refused and '' or reply, n, rest, function(i)
   local a = per * (i - 1) + 2
-  local who, lease, asks = args[a + 1], args[a + 2], per == 3 and args[a + 3] ~= ''
+  local who, lease, came = args[a + 1], args[a + 2], tonumber(per == 3 and args[a + 3] or nil)
+  local asks = came ~= nil
   local lock = fair_lock(keys[i], string.sub(keys[n + i], 16), room)
   if type(pcall('ZSCORE', keys[n + i], who)) == 'string' then
     return 'w'
@@ -178,6 +205,11 @@ return answer(reply, n, rest, function(i)
   local left, holder, _, own = tenure_holder(lock, who)
   if not left then
     return 'e ' .. holder
+  elseif refused then
+    if asks and came > 0 and not own then
+      place(lock, time, who, came)
+    end
+    return nil
   end
   local what, more = own and 'own' or holder and 'held', nil
   if not holder then
@@ -199,9 +231,10 @@ return answer(reply, n, rest, function(i)
     return (contested or token ~= first) and (contested and 'G ' or 'g ') .. token .. ' 0'
   end
   local ours = asks and tenure_want(lock, who, holder)
-  local within = asks and place(lock, time, who)
+  local within = asks and place(lock, time, who, came)
   if within then
     return 'k ' .. within .. ' ' .. left .. ' ' .. others(lock, holder, ours) .. ' ' .. (holder or '')
   end
   return 'h ' .. left .. ' 0 ' .. (holder or '')
 end)
+return refused or reply
