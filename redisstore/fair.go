@@ -14,8 +14,8 @@ import (
 func (s *Store) fair() *family {
 	room := s.room
 	f := s.plain()
-	f.many, f.beside, f.breaks, f.inspects = true, true, room.FairBreak, inspects(room, lockagent.FairLock)
-	f.acquires.write, f.releases.write = room.FairAcquire, room.FairRelease
+	f.many, f.beside, f.inspects = true, true, inspects(room, lockagent.FairLock)
+	f.acquires.write, f.releases.write, f.breaks.write = room.FairAcquire, room.FairRelease, breaks(room.FairBreak)
 	f.places = &places{store: s, heard: make(map[place]func())}
 	f.acquire = func(
 		ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),

@@ -163,6 +163,114 @@ func TestGraceInACluster(t *testing.T) {
 	}
 }
 
+// A break at a server that forgot is refused until the holders have come back, also if the break is the first call that
+// finds it so. Afterwards the holds are broken.
+func TestNoBreakAtAServerThatForgot(t *testing.T) {
+	for where, start := range map[string]func(*testing.T) (url string, server *redistest.Server){
+		"a lone server": func(t *testing.T) (string, *redistest.Server) {
+			server := redistest.Start(t)
+			return server.URL(), server
+		},
+		"a node of a Cluster": func(t *testing.T) (string, *redistest.Server) {
+			cluster := redistest.StartCluster(t, 2)
+			return cluster.URL(), cluster.NodeOf("orders")
+		},
+	} {
+		for how, forget := range forgets {
+			t.Run(where+"/"+how, func(t *testing.T) {
+				t.Parallel()
+				url, server := start(t)
+				holder, periods := graced(t, url, agent)
+				operator, _ := graced(t, url, rival)
+				held := holdsOfEachKind(t, holder)
+				if _, err := storetest.Acquire(t, operator, wishOf(rival, 1)); err != nil { // so it hears of the holder
+					t.Fatal(err)
+				}
+				waittest.Until(t, "the operator to hear of the holder", func() bool {
+					operator.roll.mu.Lock()
+					defer operator.roll.mu.Unlock()
+					roll := operator.shard(operator.slot("orders")).members
+					_, heard := roll[script.Member{Agent: agent, Lease: time.Minute}]
+					return heard
+				})
+				forget(server)
+				refused := func(when string) {
+					t.Helper()
+					for kind := range held {
+						_, err := breakAs(t, operator, kind)
+						if grace, ok := errors.AsType[*lockagent.GraceError](err); !ok || grace.Left < 30*time.Second {
+							t.Errorf("%s: the break of the kind %q: %v", when, kind, err)
+						}
+					}
+				}
+				refused("before anybody has looked")
+				began := waittest.Receive(t, "the beginning", periods)
+				for kind, renewal := range held {
+					if r, err := storetest.Renew(t, holder, renewal); err != nil || !r.Held {
+						t.Errorf("the renewal of the kind %q: %+v, %v", kind, r, err)
+					}
+					refused("after the renewal of the kind " + string(kind))
+				}
+				operator.Reasserted(began.Incarnation)
+				holder.Reasserted(began.Incarnation)
+				_ = waittest.Receive(t, "the end", periods)
+				for kind := range held {
+					if broken, err := breakAs(t, operator, kind); err != nil || !broken {
+						t.Errorf("after the period: the break of the kind %q: %t, %v", kind, broken, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// holdsOfEachKind acquires a lock of each kind for an agent, and returns the renewals. All are in the slot of "orders".
+func holdsOfEachKind(t *testing.T, s *Store) map[lockagent.LockKind]lockagent.RenewRequest {
+	t.Helper()
+	renewals := make(map[lockagent.LockKind]lockagent.RenewRequest)
+	for kind, f := range s.families {
+		if f.holds != nil {
+			continue
+		}
+		req := wishOf(agent, uint64(len(renewals)+1))
+		req.Name, req.Kind = "{orders}"+lockagent.Name(kind), kind
+		if kind == lockagent.Semaphore || kind == lockagent.Permits {
+			req.Permits = 1
+			if _, err := storetest.Permits(t, s, lockagent.PermitsRequest{
+				Name: req.Name, Kind: kind, Op: lockagent.TrySetPermits, N: 1, Change: string(lockagent.NewAgentID()),
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := storetest.Acquire(t, s, req)
+		if err != nil || !r.Granted {
+			t.Fatalf("%s: %+v, %v", kind, r, err)
+		}
+		renewal := renewalOf(req, r.Token)
+		renewal.Kind, renewal.Permits, renewal.Total = kind, req.Permits, r.Total
+		renewals[kind] = renewal
+	}
+	return renewals
+}
+
+// breakAs breaks the lock of a kind that [holdsOfEachKind] has acquired. While the server is away, it tries again.
+func breakAs(t *testing.T, s *Store, kind lockagent.LockKind) (broken bool, err error) {
+	t.Helper()
+	req := lockagent.BreakRequest{Name: "{orders}" + lockagent.Name(kind), Kind: kind, Operator: "olga"}
+	for {
+		answered := make(chan struct{})
+		s.Break(t.Context(), req, func(r lockagent.BreakReply, failed error) {
+			broken, err = r.Broken, failed
+			close(answered)
+		})
+		<-answered
+		away := errors.Is(err, lockagent.ErrStoreUnavailable) && !errors.Is(err, script.ErrForgotten)
+		if !away || errors.Is(err, lockagent.ErrGrace) {
+			return broken, err
+		}
+	}
+}
+
 // What the store remembers of a roll.
 func TestWhatIsKnownOfTheRoll(t *testing.T) {
 	anna, berta, carl := script.Member{Agent: "anna"}, script.Member{Agent: "berta"}, script.Member{Agent: "carl"}

@@ -21,11 +21,11 @@ type family struct {
 	renewals batches[lockagent.RenewRequest, lockagent.RenewReply]
 	// reasserts are renewals in a grace period.
 	reasserts *batches[lockagent.RenewRequest, lockagent.RenewReply]
+	breaks    batches[lockagent.BreakRequest, lockagent.BreakReply]
 
 	acquire func(
 		ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
 	)
-	breaks   func(c *script.Call, req lockagent.BreakRequest)
 	inspects func(c *script.Call, name lockagent.Name)
 	channel  func(name lockagent.Name) string          // on which waiters are woken; nil if nobody is
 	heard    func(name lockagent.Name, payload string) // called with each message there; may be nil
@@ -78,7 +78,7 @@ func (s *Store) family(kind lockagent.LockKind) (*family, error) {
 func (s *Store) plain() *family {
 	room := s.room
 	f := &family{
-		acquire: s.together, breaks: room.Break, inspects: inspects(room, lockagent.PlainLock), channel: script.Channel,
+		acquire: s.together, inspects: inspects(room, lockagent.PlainLock), channel: script.Channel,
 	}
 	f.acquires.store = s
 	f.acquires.write, f.acquires.read = room.Acquire, room.ReadAcquired
@@ -97,7 +97,26 @@ func (s *Store) plain() *family {
 	f.renewals.read = script.ReadRenewed
 	f.renewals.time = func(r *lockagent.RenewReply) (lockagent.StoreTime, lockagent.Token) { return r.At, 0 }
 	f.renewals.look = s.sawDenials
+
+	f.breaks.store, f.breaks.lone = s, true
+	f.breaks.write, f.breaks.read = breaks(room.Break), readBroken
+	f.breaks.time = func(r *lockagent.BreakReply) (lockagent.StoreTime, lockagent.Token) { return r.At, 0 }
+	f.breaks.refused = func(req *lockagent.BreakRequest, err error) error {
+		return completed(err, req.Name, req.Kind.OrPlain())
+	}
 	return f
+}
+
+// breaks makes a function that writes one break the one of [batches].
+func breaks(
+	write func(c *script.Call, req lockagent.BreakRequest, past script.Past),
+) func(c *script.Call, reqs []lockagent.BreakRequest, past script.Past) {
+	return func(c *script.Call, reqs []lockagent.BreakRequest, past script.Past) { write(c, reqs[0], past) }
+}
+
+func readBroken(reply string, past script.Past, outcomes []script.Outcome[lockagent.BreakReply]) (err error) {
+	outcomes[0].Reply, err = script.ReadBroken(reply, past)
+	return err
 }
 
 // inGrace returns the renewals of a grace period, which are written by another function.
@@ -252,18 +271,9 @@ func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(l
 		done(lockagent.BreakReply{}, err)
 		return
 	}
-	slot := s.slot(req.Name)
-	past, _ := s.past(slot)
-	var c script.Call
-	f.breaks(&c, req)
-	s.send(&c, slot, func(text string, err error) {
-		var reply lockagent.BreakReply
-		if err == nil {
-			reply, err = script.ReadBroken(text, past)
-			s.clocks.note(slot, past.Incarnation, reply.At, 0)
-		}
-		done(reply, completed(err, req.Name, req.Kind.OrPlain()))
-	})
+	t := f.breaks.blank(s.slot(req.Name))
+	t.add(req, done)
+	s.lanes.Send(t.write())
 }
 
 // Inspect implements [lockagent.Operator].

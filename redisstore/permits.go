@@ -13,7 +13,7 @@ func (s *Store) permits(kind lockagent.LockKind) *family {
 	room := s.room
 	f := s.plain()
 	f.channel, f.many, f.beside = script.PermitsChannel, true, true
-	f.breaks = room.BreakPermits
+	f.breaks.write = breaks(room.BreakPermits)
 	f.inspects = func(c *script.Call, name lockagent.Name) { room.InspectPermits(c, name, kind) }
 
 	f.acquires.lone = true

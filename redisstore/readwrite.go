@@ -10,8 +10,9 @@ func (s *Store) readWrite() *family {
 	room := s.room
 	f := s.plain()
 	f.beside = true
-	f.breaks, f.inspects, f.channel = room.ReadWriteBreak, room.ReadWriteInspect, script.ReadWriteChannel
+	f.inspects, f.channel = room.ReadWriteInspect, script.ReadWriteChannel
 	f.acquires.write, f.releases.write = room.ReadWriteAcquire, room.ReadWriteRelease
+	f.breaks.write = breaks(room.ReadWriteBreak)
 	f.renewals.write = func(c *script.Call, reqs []lockagent.RenewRequest, _ script.Past) {
 		room.ReadWriteRenew(c, reqs)
 	}

@@ -87,7 +87,7 @@ func (p *packer) pack(items []transport.Item) []*transport.Call {
 	return p.calls
 }
 
-// batches say how calls of one kind travel: acquires, releases or renewals. They are safe for
+// batches say how calls of one kind travel: acquires, releases, renewals or breaks. They are safe for
 // concurrent use.
 type batches[Q, A any] struct {
 	store *Store

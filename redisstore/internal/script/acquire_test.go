@@ -270,7 +270,7 @@ func TestShapes(t *testing.T) {
 			}
 			continue
 		}
-		s.room.Break(&s.call, lockagent.BreakRequest{Name: "orders"})
+		s.room.Break(&s.call, lockagent.BreakRequest{Name: "orders"}, s.past)
 		_, broken := s.run(&s.call)
 		released := s.releaseAll(end(wish("orders", agentA, 1)))[0]
 		for what, err := range map[string]error{
@@ -307,7 +307,7 @@ func TestAReplicaRefuses(t *testing.T) {
 		},
 		"renew":              func() { s.room.Renew(&s.call, []lockagent.RenewRequest{renewal}) },
 		"renew what is gone": func() { s.room.Renew(&s.call, []lockagent.RenewRequest{gone}) },
-		"break":              func() { s.room.Break(&s.call, lockagent.BreakRequest{Name: "held"}) },
+		"break":              func() { s.room.Break(&s.call, lockagent.BreakRequest{Name: "held"}, s.past) },
 		"come back":          func() { Reasserted(&s.call, "", agentA, "1.feed.1") },
 		"leave":              func() { Leave(&s.call, "", "0", []Member{annaOnTheRoll}) },
 	} {

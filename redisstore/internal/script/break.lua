@@ -9,15 +9,17 @@
 -- ARGV[3]  the suffix that Redisson gives to the keys and channels of the lock, such as ":{a}"
 -- ARGV[4]  who breaks the lock, as one word
 -- ARGV[5]  the kind of the lock that the caller means
+-- ARGV[6]  the incarnation that the agent knows, see acquire.lua
 --
--- Reply: "<at> 1" if the lock was held, or "<at> 0". It is an error if the key is no lock, or in a grace period.
+-- Reply: "<at> 1" if the lock was held, or "<at> 0". It is an error if the key is no lock. If the holder may come back,
+-- the error begins with "GRACE" or "LOOK", see grace.lua.
 
 local call, pcall = redis.call, redis.pcall
 local lock, room, suffix = KEYS[1], ARGV[1], ARGV[3]
 
 --include broken.lua
 
-local time, reply = broken(lock, room, ARGV[2], ARGV[5], ARGV[4], '')
+local time, reply = broken(lock, ARGV, '')
 if not time then
   return reply
 end

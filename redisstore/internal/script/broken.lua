@@ -9,21 +9,19 @@
 --include ways.lua
 
 -- Deletes a lock, and tells the agent of the holder.
---   lock      the key
---   room      how messages travel, see ways.lua
---   key       the name of the clock
---   meant     the kind of the lock that the caller means
---   operator  who breaks it, as one word
---   kind      what comes before the message, see tenure.lua
+--   lock  the key
+--   args  ARGV of break.lua
+--   kind  what comes before the message, see tenure.lua
 -- Returns the time, see clock.lua, and the reply that the lock was held. Otherwise it returns nil and the reply. In a
 -- grace period nobody knows who has the lock: that is an error.
-local function broken(lock, room, key, meant, operator, kind)
+local function broken(lock, args, kind)
+  local room, key, operator, meant, known = args[1], args[2], args[4], args[5], args[6]
   local moving = room ~= 'single' and moves(lock, key)
   if moving then
     return nil, moving
   end
   local time = clock_read(key, call('TIME'))
-  local at, refused = clock_shows(time), grace_refuses(time)
+  local at, refused = clock_shows(time), grace_refuses(time, known)
   if refused then
     return nil, refused
   end

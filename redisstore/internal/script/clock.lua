@@ -20,6 +20,7 @@
 --   shown   what the clock shows as a text, or nil: to make it takes as long as two commands
 --   token   the token that clock_token has returned last, as a text
 --   member  the name of the incarnation with what comes after it, or nil if the clock has none
+--   spoilt  whether the clock cannot be read: then there is no member
 --   ahead   by how many microseconds the clock is ahead, as a text
 --   grants  what clock_grants has returned, or nil
 
@@ -40,7 +41,10 @@ local function clock_read(key, seen)
   if type(ahead) ~= 'string' or not string.find(ahead, '^%d+$') or server + ahead > greatest_token then
     ahead = '0'
   end
-  return {key = key, server = server, now = server + ahead, last = last, member = entry[1], ahead = ahead}
+  return {
+    key = key, server = server, now = server + ahead, last = last, member = entry[1], spoilt = entry.err ~= nil,
+    ahead = ahead,
+  }
 end
 
 -- Returns what the clock shows as a text. It never goes back. A spoilt token does not count.

@@ -59,7 +59,7 @@ func TestTokensGrow(t *testing.T) {
 			return last.Token
 		}},
 		"a break": {between: func(s *server, last lockagent.AcquireReply) lockagent.Token {
-			s.room.Break(&s.call, lockagent.BreakRequest{Name: "orders"})
+			s.room.Break(&s.call, lockagent.BreakRequest{Name: "orders"}, s.past)
 			s.must(&s.call)
 			return last.Token
 		}},
@@ -161,7 +161,7 @@ func TestTheClockAfterItWasSetBack(t *testing.T) {
 		t.Errorf("clock %q after %q", granted.Clock, busy.Clock)
 	}
 	s.past = Past{}
-	s.room.Break(&s.call, lockagent.BreakRequest{Name: "orders"})
+	s.room.Break(&s.call, lockagent.BreakRequest{Name: "orders"}, s.past)
 	broken, err := ReadBroken(s.must(&s.call), s.past)
 	if err != nil {
 		t.Fatal(err)

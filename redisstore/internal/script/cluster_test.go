@@ -189,7 +189,7 @@ func TestASlotThatMoves(t *testing.T) {
 		acquire func(Room, *Call, []lockagent.AcquireRequest, Past)
 		release func(Room, *Call, []ReleaseRequest, Past)
 		renew   func(Room, *Call, []lockagent.RenewRequest)
-		breaks  func(Room, *Call, lockagent.BreakRequest)
+		breaks  func(Room, *Call, lockagent.BreakRequest, Past)
 	}{
 		lockagent.PlainLock:     {Room.Acquire, Room.Release, Room.Renew, Room.Break},
 		lockagent.SpinLock:      {Room.AcquireSpin, Room.ReleaseSpin, Room.Renew, Room.Break},
@@ -242,7 +242,7 @@ func TestASlotThatMoves(t *testing.T) {
 				"acquire": func() { scripts.acquire(m.from.room, &c, []lockagent.AcquireRequest{another}, Past{}) },
 				"release": func() { scripts.release(m.from.room, &c, []ReleaseRequest{end(holder)}, Past{}) },
 				"leave":   func() { scripts.release(m.from.room, &c, []ReleaseRequest{end(waiter)}, Past{}) },
-				"break":   func() { scripts.breaks(m.from.room, &c, lockagent.BreakRequest{Name: held, Kind: kind}) },
+				"break":   func() { scripts.breaks(m.from.room, &c, lockagent.BreakRequest{Name: held, Kind: kind}, Past{}) },
 			} {
 				write()
 				if !m.refused(what, &c) {

@@ -33,11 +33,13 @@ func (r Room) FairRelease(c *Call, requests []ReleaseRequest, past Past) {
 }
 
 // FairBreak is [Room.Break] for a fair lock, see fair_break.lua. [ReadBroken] reads the reply.
-func (r Room) FairBreak(c *Call, req lockagent.BreakRequest) {
+func (r Room) FairBreak(c *Call, req lockagent.BreakRequest, past Past) {
 	c.begin(fairBreakScript)
 	c.Keys = append(c.Keys, string(req.Name))
-	c.Args = append(c.Args, r.String(), r.shared(&c.text, "lockagent_clock", req.Name), c.text.own("", req.Name),
-		escape(req.Operator), string(lockagent.FairLock), c.text.channel(req.Name))
+	c.Args = append(
+		c.Args, r.String(), r.shared(&c.text, "lockagent_clock", req.Name), c.text.own("", req.Name),
+		escape(req.Operator), string(lockagent.FairLock), r.incarnation(&past), c.text.channel(req.Name),
+	)
 }
 
 // PlaceChannel is the channel of a place at a fair lock. A program that does not pass the lock on tells the

@@ -7,7 +7,8 @@
 -- ARGV[3]  the suffix of our own keys of the lock, such as ":{a}"
 -- ARGV[4]  who breaks the lock, as one word
 -- ARGV[5]  "fair"
--- ARGV[6]  the lock's channel
+-- ARGV[6]  the incarnation that the agent knows, see acquire.lua
+-- ARGV[7]  the lock's channel
 --
 -- Reply: as that of break.lua.
 
@@ -18,11 +19,11 @@ local room = ARGV[1]
 
 --include fair.lua
 
-local time, reply = broken(KEYS[1], room, ARGV[2], ARGV[5], ARGV[4], 'fair ')
+local time, reply = broken(KEYS[1], ARGV, 'fair ')
 if not time then
   return reply
 end
 if not fair_hand_on(fair_lock(KEYS[1], ARGV[3], room), time, '-') then
-  ways_publish(room, ARGV[6], '0')
+  ways_publish(room, ARGV[7], '0')
 end
 return reply

@@ -46,7 +46,7 @@ func TestTheDeadHideNoWaiterOfAFairLock(t *testing.T) {
 		for how, free := range map[string]func(s *server, one lockagent.AcquireRequest){
 			"a release": func(s *server, one lockagent.AcquireRequest) { s.fairEnd(end(one)) },
 			"a break": func(s *server, one lockagent.AcquireRequest) {
-				s.room.FairBreak(&s.call, lockagent.BreakRequest{Name: one.Name})
+				s.room.FairBreak(&s.call, lockagent.BreakRequest{Name: one.Name}, s.past)
 				s.must(&s.call)
 			},
 			"a try": func(s *server, one lockagent.AcquireRequest) {

@@ -338,7 +338,7 @@ func TestFairBreak(t *testing.T) {
 	s := start(t)
 	broken := func(want bool) lockagent.BreakReply {
 		t.Helper()
-		s.room.FairBreak(&s.call, lockagent.BreakRequest{Name: "x", Operator: "ann b"})
+		s.room.FairBreak(&s.call, lockagent.BreakRequest{Name: "x", Operator: "ann b"}, s.past)
 		r, err := ReadBroken(s.must(&s.call), s.past)
 		if err != nil || r.Broken != want {
 			t.Fatalf("%+v, %v", r, err)

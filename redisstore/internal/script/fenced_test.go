@@ -119,7 +119,7 @@ func TestTokenKeyAtEachStep(t *testing.T) {
 	}
 
 	// A break and a crash leave the key above all that the tenure may have used.
-	s.room.Break(&s.call, lockagent.BreakRequest{Name: "orders", Kind: lockagent.FencedLock})
+	s.room.Break(&s.call, lockagent.BreakRequest{Name: "orders", Kind: lockagent.FencedLock}, s.past)
 	s.must(&s.call)
 	s.Do("INCR", tokenKey)
 	if s.token(tokenKey) <= again.Token {

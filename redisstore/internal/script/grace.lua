@@ -97,16 +97,23 @@ local function grace_left(key, member, last, server)
   return nil, plain
 end
 
--- Returns what a call is told that nobody can answer in a grace period, or nil if there is none.
-local function grace_refuses(time)
-  local tag = string.match(time.member or '', '@(%d+)')
-  local former = tag and pcall('ZRANGE', 'lockagent_clock:{' .. tag .. '}', -1, -1)[1] -- may name the present home
-  local home = clock_home(time.key, time.member, former or time.member or '')
-  local name = string.match(home or '', '^(%S+) .*~$')
-  tag = string.match(name or '', '@(%d+)')
-  local left = name and grace_lasts(tag and 'lockagent_clock:{' .. tag .. '}' or time.key, time.server)
-  if left and left > 0 then
-    return redis.error_reply('GRACE ' .. math.ceil(left / 1000) .. ' ' .. clock_shows(time) .. ' ' .. name)
+-- Returns the error of a call that depends on who has a lock, or nil if no tenure may be put back. The error is as in
+-- advance.lua: it begins with "GRACE" in a grace period, and with "LOOK" if the incarnation has no name. It also begins
+-- with "LOOK" if nobody has seen yet that the period is over.
+--   name  the incarnation that the agent knows, as ARGV[2] of acquire.lua
+local function grace_refuses(time, name)
+  local tag = string.match(name, '@(%d+)')
+  local home = clock_home(time.key, time.member, name) or ''
+  local known = string.match(home, '^%d%S*')
+  if name == '-' or not known and time.spoilt then -- there is no incarnation, or nobody is granted anything
+    return nil
+  end
+  local graced = string.find(home, '~', 1, true)
+  local left = graced and grace_lasts(tag and 'lockagent_clock:{' .. tag .. '}' or time.key, time.server)
+  if not known or left and left <= 0 then
+    return redis.error_reply('LOOK ' .. name)
+  elseif left then
+    return redis.error_reply('GRACE ' .. math.ceil(left / 1000) .. ' ' .. clock_shows(time) .. ' ' .. known)
   end
 end
 

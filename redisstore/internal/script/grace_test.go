@@ -353,34 +353,16 @@ func TestNoPassInGrace(t *testing.T) {
 	}
 }
 
-// Nobody knows in a grace period who has a lock, so nobody breaks it: its holder may put it back.
+// Nobody knows in a grace period who has a lock, so nobody breaks it: its holder may put it back. So it is before anybody
+// has looked at a database that was emptied, and until somebody has seen that the period is over.
 func TestNoBreakInGrace(t *testing.T) {
-	s := graced(t)
-	for _, kind := range slices.Concat(alike, readWrite, []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}) {
-		req := lockagent.BreakRequest{Name: "of kind " + lockagent.Name(kind), Kind: kind, Operator: "olga"}
-		write := s.room.Break
-		switch kind {
-		case lockagent.ReadWriteLock:
-			write = s.room.ReadWriteBreak
-		case lockagent.FairLock:
-			write = s.room.FairBreak
-		case lockagent.Semaphore, lockagent.Permits:
-			write = s.room.BreakPermits
-		}
-		write(&s.call, req)
-		_, err := s.send(&s.call)
-		if err == nil {
-			t.Errorf("%s: no error", kind)
-		} else if grace, ok := errors.AsType[*GraceError](Refused(err.Error())); !ok || grace.Left < 20*time.Second {
-			t.Errorf("%s: %v", kind, err)
-		}
-	}
-}
-
-// A break does not wait until somebody sees that a grace period is over.
-func TestABreakWhenAGracePeriodIsOver(t *testing.T) {
-	s := graced(t)
+	s := start(t)
+	s.noBreak("before anybody has looked", "orders", "")
+	seen := s.look(Look{Grace: true, Known: "1.feed.1", Roll: []Member{annaOnTheRoll}})
+	s.noBreak("in the period", "orders", seen.Name)
 	s.Do("DEL", graceKey)
+	s.noBreak("when the period is over", "orders", "")
+	s.look(Look{Grace: true})
 	if r := s.breaks("orders"); r.Broken {
 		t.Errorf("the break of nothing: %+v", r)
 	}
@@ -566,7 +548,7 @@ func TestRenewalOfWhatWasForgotten(t *testing.T) {
 
 // A holder that gives a lock up before its tenure is back has not lost the lock.
 func TestReleaseOfWhatWasForgotten(t *testing.T) {
-	for _, kind := range slices.Concat(alike, readWrite, []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}) {
+	for _, kind := range everyKind {
 		t.Run(string(kind), func(t *testing.T) {
 			s := graced(t)
 			release := func() lockagent.ReleaseReply {

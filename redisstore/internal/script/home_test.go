@@ -53,7 +53,7 @@ func TestTheIncarnationOfANode(t *testing.T) {
 	}
 	// A call may have been written before its agent heard. The clocks of all slots but one have the name of before.
 	s.past = Past{Home: s.past.Home, Incarnation: first.Name}
-	for _, kind := range slices.Concat(alike, readWrite, []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}) {
+	for _, kind := range everyKind {
 		free := "{orders}" + lockagent.Name(kind)
 		if kind == lockagent.Semaphore || kind == lockagent.Permits {
 			s.Do("SET", string(free), "1")
@@ -219,16 +219,68 @@ func TestAnotherIncarnationAfterAHomeThatMoved(t *testing.T) {
 	if o := s.renewAll(renewal)[0]; !errors.Is(o.Err, ErrForgotten) {
 		t.Errorf("a renewal: %+v", o)
 	}
-	s.room.Break(&s.call, lockagent.BreakRequest{Name: lost, Operator: "olga"})
-	if _, err := s.send(&s.call); err == nil {
-		t.Error("a break: no error")
-	} else if grace, ok := errors.AsType[*GraceError](Refused(err.Error())); !ok || grace.Left < 20*time.Second {
-		t.Errorf("a break: %v", err)
-	}
+	s.noBreak("after the home has moved", "{orders}", s.past.Incarnation)
 	if r := s.release(end(wish("orders", agentA, 1))); r.Passed || !r.Released {
 		t.Errorf("the release: %+v", r)
 	}
 	if s.Do("EXISTS", "orders") != int64(0) {
 		t.Error("somebody has the lock")
+	}
+}
+
+// A break at a node that was emptied is refused until the holders had time to come back, whatever the clock of the lock's
+// slot says, and whatever the agent knows.
+func TestNoBreakAtANodeThatWasEmptied(t *testing.T) {
+	redistest.NeedsSharded(t)
+	t.Parallel()
+	s := node(t, redistest.StartCluster(t, 2).Nodes[1])
+	home, slot := HomeIn(hashslot.Count-1), HomeIn(hashslot.Count-5)
+	clock, lock := "lockagent_clock:{"+string(slot)+"}", lockagent.Name("{"+slot+"}")
+	s.past.Home = home
+	before := s.look(Look{Grace: true})
+	orders := wish(lock+lockagent.Name(lockagent.PlainLock), agentA, 1)
+	held := s.grant(orders)
+	s.Do("FLUSHALL")
+	s.noBreak("before anybody has looked", lock, "")
+	if keys := s.Do("KEYS", "*").([]any); len(keys) > 0 {
+		t.Errorf("the node has %q", keys)
+	}
+
+	seen := s.look(Look{Grace: true, Known: before.Name, Roll: []Member{annaOnTheRoll}})
+	of, _, _ := strings.Cut(before.Name, "@")
+	for when, member := range map[string]string{
+		"nobody has used the slot":           "",
+		"a tenure was put back there":        "?",
+		"the slot has the name of before":    before.Name,
+		"that of a former home":              of + "@" + string(HomeIn(hashslot.Count-2)),
+		"that of a home of another node":     of + "@" + string(HomeIn(0)),
+		"that of the slot itself, of before": of + "@" + string(slot),
+	} {
+		s.Do("DEL", clock)
+		if member != "" {
+			s.Do("ZADD", clock, "1700", member)
+		}
+		for _, known := range []string{"", before.Name, seen.Name} {
+			s.past = Past{Home: home, Incarnation: known}
+			s.noBreak(when+", and the agent knows "+known, lock, seen.Name)
+		}
+	}
+	s.Do("DEL", clock)
+	if !s.reassert(orders, held.Token) {
+		t.Error("the holder has not come back")
+	}
+	s.noBreak("the holder has come back", lock, seen.Name)
+	s.lives(string(orders.Name), 30*time.Second)
+
+	s.Do("DEL", "lockagent_grace:{"+string(home)+"}")
+	s.noBreak("when the period is over", lock, "")
+	s.look(Look{Grace: true, Known: seen.Name})
+	for _, kind := range everyKind {
+		if err := s.breakAs(kind, lock+lockagent.Name(kind)); err != nil {
+			t.Errorf("after the period: a break of the kind %q: %v", kind, err)
+		}
+	}
+	if s.Do("EXISTS", string(orders.Name)) != int64(0) {
+		t.Error("the lock was not broken")
 	}
 }

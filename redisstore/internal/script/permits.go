@@ -98,9 +98,9 @@ func (r Room) ReleasePermits(c *Call, req *ReleaseRequest, past Past) {
 
 // BreakPermits writes the call that ends all tenures of a semaphore, see permits_break.lua. Read the
 // reply with [ReadBroken].
-func (r Room) BreakPermits(c *Call, req lockagent.BreakRequest) {
+func (r Room) BreakPermits(c *Call, req lockagent.BreakRequest, past Past) {
 	r.permits(c, permitsBreakScript, req.Name, req.Kind)
-	c.Args = append(c.Args, escape(req.Operator))
+	c.Args = append(c.Args, escape(req.Operator), r.incarnation(&past))
 }
 
 // InspectPermits writes the call that inspects a semaphore, see permits_inspect.lua. Read the reply

@@ -3,6 +3,7 @@
 -- that are known to be taken. A semaphore that is not set stays so.
 --
 -- ARGV[7]  who breaks, as one word
+-- ARGV[8]  the incarnation that the agent knows, see acquire.lua
 --
 -- Reply: as of break.lua.
 
@@ -14,7 +15,7 @@ local seen = call('TIME')
 --include permits.lua
 
 local time = clock_read(ARGV[6], seen)
-local refused = grace_refuses(time)
+local refused = grace_refuses(time, ARGV[8])
 if refused then
   return refused
 end

@@ -93,8 +93,8 @@ func (c *Call) renewReadWrite(request *lockagent.RenewRequest) {
 }
 
 // ReadWriteBreak is [Room.Break] for a read/write lock, see rw_break.lua. [ReadBroken] reads the reply.
-func (r Room) ReadWriteBreak(c *Call, req lockagent.BreakRequest) {
-	r.Break(c, req)
+func (r Room) ReadWriteBreak(c *Call, req lockagent.BreakRequest, past Past) {
+	r.Break(c, req, past)
 	c.Script = rwBreakScript
 }
 

@@ -18,7 +18,7 @@ end
 --include ways.lua
 
 local lock, time = rw_lock(KEYS[1], own_suffix(KEYS[1]), room), clock_read(ARGV[2], call('TIME'))
-local at, refused = clock_shows(time), grace_refuses(time)
+local at, refused = clock_shows(time), grace_refuses(time, ARGV[6])
 if refused then
   return refused
 end

@@ -38,7 +38,7 @@ func TestReadWriteLockOfRedisson(t *testing.T) {
 			t.Errorf("%q was changed", c.fields)
 		}
 		waiter := s.listen(c.channel)
-		s.room.ReadWriteBreak(&s.call, lockagent.BreakRequest{Name: c.name})
+		s.room.ReadWriteBreak(&s.call, lockagent.BreakRequest{Name: c.name}, s.past)
 		if r, err := ReadBroken(s.must(&s.call), s.past); err != nil || !r.Broken {
 			t.Errorf("%q: %+v, %v", c.fields, r, err)
 		}

@@ -3,12 +3,12 @@ package script
 import "github.com/lockagent/lockagent"
 
 // Break writes the call that breaks a lock, see break.lua. It has one key everywhere.
-func (r Room) Break(c *Call, req lockagent.BreakRequest) {
+func (r Room) Break(c *Call, req lockagent.BreakRequest, past Past) {
 	c.begin(breakScript)
 	c.Keys = append(c.Keys, string(req.Name))
 	c.Args = append(
 		c.Args, r.String(), r.shared(&c.text, "lockagent_clock", req.Name), c.text.theirs("", req.Name),
-		escape(req.Operator), string(req.Kind.OrPlain()),
+		escape(req.Operator), string(req.Kind.OrPlain()), r.incarnation(&past),
 	)
 }
 

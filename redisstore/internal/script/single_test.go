@@ -14,14 +14,48 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
+// breaks breaks a plain lock.
 func (s *server) breaks(name lockagent.Name) lockagent.BreakReply {
 	s.t.Helper()
-	s.room.Break(&s.call, lockagent.BreakRequest{Name: name})
+	s.room.Break(&s.call, lockagent.BreakRequest{Name: name}, s.past)
 	r, err := ReadBroken(s.must(&s.call), s.past)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return r
+}
+
+// breakAs breaks a lock of a kind, and returns the error.
+func (s *server) breakAs(kind lockagent.LockKind, name lockagent.Name) error {
+	s.t.Helper()
+	write := s.room.Break
+	switch kind {
+	case lockagent.ReadWriteLock:
+		write = s.room.ReadWriteBreak
+	case lockagent.FairLock:
+		write = s.room.FairBreak
+	case lockagent.Semaphore, lockagent.Permits:
+		write = s.room.BreakPermits
+	}
+	write(&s.call, lockagent.BreakRequest{Name: name, Kind: kind, Operator: "olga"}, s.past)
+	if _, err := s.send(&s.call); err != nil {
+		return Refused(err.Error())
+	}
+	return nil
+}
+
+// noBreak breaks a lock of each kind. It expects that a grace period goes on in an incarnation, or that the agent has to
+// look at the database if the incarnation is empty.
+func (s *server) noBreak(when string, lock lockagent.Name, incarnation string) {
+	s.t.Helper()
+	for _, kind := range everyKind {
+		err := s.breakAs(kind, lock+lockagent.Name(kind))
+		grace, refused := errors.AsType[*GraceError](err)
+		if refused && (grace.Incarnation != incarnation || grace.Left < 20*time.Second) ||
+			!refused && (incarnation != "" || !errors.Is(err, ErrForgotten)) {
+			s.t.Errorf("%s: a break of the kind %q: %v", when, kind, err)
+		}
+	}
 }
 
 // A break tells those who wait, and the agent whose tenure it was.
@@ -74,7 +108,7 @@ func TestABreakOfOtherKinds(t *testing.T) {
 		if got := s.hear(waiter); got != c.payload {
 			t.Errorf("%q: heard %q, want %q", c.fields, got, c.payload)
 		}
-		s.expectKeys(queue, timeouts)
+		s.expectKeys("lockagent_clock", queue, timeouts)
 	}
 }
 
@@ -90,7 +124,7 @@ func TestABreakSparesMaps(t *testing.T) {
 	} {
 		s.Do("DEL", "map")
 		s.Do("HSET", "map", field, "3")
-		s.room.Break(&s.call, lockagent.BreakRequest{Name: "map"})
+		s.room.Break(&s.call, lockagent.BreakRequest{Name: "map"}, s.past)
 		_, err := s.run(&s.call)
 		gone := s.Do("EXISTS", "map") == int64(0)
 		if gone != broken || !broken && !errors.Is(Refused(err.Error()), lockagent.ErrWrongType) {

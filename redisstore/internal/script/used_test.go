@@ -2,6 +2,7 @@ package script
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,6 +81,9 @@ func rooms(t *testing.T) []Room {
 // alike are the kinds that look alike in Redis, but for the hold count of an agent.
 var alike = []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock, lockagent.FencedLock, lockagent.SpinLock}
 
+// everyKind has the kinds of which somebody may have holds.
+var everyKind = slices.Concat(alike, readWrite, []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits})
+
 // releaseAs releases a tenure as a kind.
 func (s *server) releaseAs(kind lockagent.LockKind, req lockagent.AcquireRequest) lockagent.ReleaseReply {
 	s.t.Helper()
@@ -98,9 +102,9 @@ func (s *server) looksAs(kind lockagent.LockKind, breaks bool) (lockagent.Inspec
 	case !breaks:
 		s.room.Inspect(&s.call, "orders", kind)
 	case kind == lockagent.FairLock:
-		s.room.FairBreak(&s.call, lockagent.BreakRequest{Name: "orders", Kind: kind})
+		s.room.FairBreak(&s.call, lockagent.BreakRequest{Name: "orders", Kind: kind}, s.past)
 	default:
-		s.room.Break(&s.call, lockagent.BreakRequest{Name: "orders", Kind: kind})
+		s.room.Break(&s.call, lockagent.BreakRequest{Name: "orders", Kind: kind}, s.past)
 	}
 	text, err := s.run(&s.call)
 	if err != nil {
