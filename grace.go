@@ -68,8 +68,9 @@ func (p *GracePeriod) Equal(other *GracePeriod) bool {
 		p.Began == other.Began && p.Ended == other.Ended && p.More == other.More && slices.Equal(p.Roll, other.Roll)
 }
 
-// GraceError answers a request that does not wait (a try) if the store is in a grace period: it may have forgotten
-// tenures, and grants nothing new until their agents had time to come back. Nobody knows whether the lock is held.
+// GraceError answers a request that does not wait (a try), or a break, if the store is in a grace period: it may have
+// forgotten tenures, and grants nothing new until their agents had time to come back. Nobody knows whether the lock is
+// held.
 type GraceError struct {
 	Name Name
 	Left time.Duration // how long the grace period may still last; most often it ends within a second

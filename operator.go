@@ -10,7 +10,8 @@ import (
 type Operator interface {
 	// Break frees a lock, whatever tenure or program has it. It wakes the waiters, and sends
 	// [MessageBroken] to the agent of the tenure. It reports whether the lock was held. A key
-	// that is no lock stays, and the error is [ErrWrongType].
+	// that is no lock stays, and the error is [ErrWrongType]. In a grace period the error is a [*GraceError]: the
+	// holder may come back, see [Grace].
 	Break(ctx context.Context, req BreakRequest, done func(BreakReply, error))
 
 	// Inspect tells what the store knows of a lock.

@@ -55,7 +55,7 @@ import (
 // way when the store was closed may have taken effect, so close the agent before its store. [Definite] knows these
 // errors, and [ErrDeleted], which is the agent's, see [Counters].
 //
-// A [*GraceError] of an Acquire is not definite, but that call had no effect. See [Grace].
+// A [*GraceError] of an Acquire or a Break is not definite, but that call had no effect. See [Grace].
 //
 // After any other error the call may have taken effect, or may do so later. Then make the
 // same call again, or release the tenure. Every call can be repeated.

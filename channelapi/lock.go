@@ -212,7 +212,7 @@ func (h *handle) StatusAsync(ctx context.Context) <-chan Result[Status] {
 // held the lock. A holder of these Locks learns of the loss first, by [LostBroken]. A holder
 // in another process, or one that shares the lock, learns of it by a message, or by its next
 // renewal if the message is lost. That holder may act until then. If ctx ends first, Break returns the cause of ctx,
-// and the lock is broken all the same.
+// and the lock is broken all the same. While the store waits for the holders of before, the error is a [*GraceError].
 //
 // operator is who breaks the lock: a text up to [lockagent.MaxNameLen] bytes. The holder finds
 // it in its [LostError], and auditors in the event log. If it is empty, the identity of the
