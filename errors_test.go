@@ -41,7 +41,7 @@ func TestTypedErrors(t *testing.T) {
 		{
 			&lockagent.GraceError{Name: "a b", Left: 1234567 * time.Microsecond},
 			errors.Join(lockagent.ErrGrace, lockagent.ErrStoreUnavailable),
-			`lockagent: lock "a b" is not granted yet: the store may have forgotten who holds it, and waits for up to 1.235s ` +
+			`lockagent: lock "a b": the store may have forgotten who holds it, and waits for up to 1.235s ` +
 				`for the holders to come back; try again`,
 		},
 		{

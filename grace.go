@@ -77,7 +77,7 @@ type GraceError struct {
 }
 
 func (e *GraceError) Error() string {
-	return fmt.Sprintf("lockagent: lock %q is not granted yet: %s; try again", e.Name, e.reason())
+	return fmt.Sprintf("lockagent: lock %q: %s; try again", e.Name, e.reason())
 }
 
 // reason says why nothing is granted.
