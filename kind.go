@@ -27,7 +27,7 @@ const (
 	// lock, or comes upon a free lock, passes it on. Such a call may be a Release, a Break, or an
 	// Acquire of another tenure, which then finds the lock busy. A place is kept by asking, see
 	// [AcquireReply].AskWithin. A tenure that does not ask may lose its place. When it asks again, it
-	// gets the last one.
+	// gets one by the time when it came, see [Queue].
 	//
 	// Other programs, such as Redisson, have places in the same queue, and there are no turns for
 	// outsiders. If the first place is theirs, the store tells them, and keeps the lock for them for some

@@ -37,8 +37,9 @@ import "time"
 // place may be lost. After one request with Queue, all requests of that tenure have it. A [SpinLock] and a [Latch] give
 // no places.
 //
-// Arrived is the At of the first reply to the tenure that was Queued, or 0. A [FairLock] whose queue has lost the place
-// puts it back in the order of those times, also if the Acquire ends with a [*GraceError].
+// Arrived is the At of the first reply to the tenure that was Queued, or 0. If that was of several tenures, each has a
+// time of its own. A [FairLock] that has lost the place of the tenure puts it just before the first tenure that came
+// later, also if the Acquire ends with a [*GraceError].
 //
 // # In an AcquireReply
 //

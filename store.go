@@ -55,7 +55,8 @@ import (
 // way when the store was closed may have taken effect, so close the agent before its store. [Definite] knows these
 // errors, and [ErrDeleted], which is the agent's, see [Counters].
 //
-// A [*GraceError] of an Acquire or a Break is not definite, but that call had no effect. See [Grace].
+// A [*GraceError] of an Acquire or a Break is not definite, but that call neither granted nor broke anything. See
+// [Grace].
 //
 // After any other error the call may have taken effect, or may do so later. Then make the
 // same call again, or release the tenure. Every call can be repeated.
@@ -170,7 +171,7 @@ type AcquireRequest struct {
 	// The fields below ask for what a layer gives, and its page tells of them.
 
 	Queue       bool      // asks for a place, see [Queue]
-	Arrived     StoreTime // see [Queue]; a store without ignores it
+	Arrived     StoreTime // see [Queue]
 	Rests       bool      // asks for a tenure that may rest, see [Rests]
 	Contends    bool      // of a [SpinLock]
 	Permits     int       // see [Counters], as the next one

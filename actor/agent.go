@@ -343,6 +343,7 @@ func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 // the loss first, with [lockagent.LostBroken]. A message of the store tells all other
 // holders: those in other agents, those that share the lock, and those that have permits. If the
 // message is lost, they learn of it by their next renewal. To break a lock is no use of its name.
+// In a grace period the break is refused, see [lockagent.GraceError].
 // The channel tells whether anybody held the lock. A lock that rests counts as held. Capacity and closing are as for
 // [Agent.Acquire].
 //

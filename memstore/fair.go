@@ -97,13 +97,15 @@ func (m *memory) acquireFair(v *visit, req lockagent.AcquireRequest) (lockagent.
 	return reply, nil
 }
 
-// takePlace gives a tenure the last place, unless it has a place. One that has lost its place comes before those that
-// came later.
+// takePlace gives a tenure the last place, unless it has a place. One that has lost its place comes just before the
+// first that came later.
 func (m *memory) takePlace(req *lockagent.AcquireRequest, l *lock, reply *lockagent.AcquireReply) {
 	at := l.placeOf(req.Tenure)
 	if at < 0 {
 		came := cmp.Or(req.Arrived, reply.At)
-		for at = len(l.places); at > 0 && l.places[at-1].foreign == nil && l.places[at-1].came > came; at-- {
+		at = slices.IndexFunc(l.places, func(p fairPlace) bool { return p.foreign == nil && p.came > came })
+		if at < 0 {
+			at = len(l.places)
 		}
 		l.places = slices.Insert(l.places, at, fairPlace{tenure: req.Tenure, came: came})
 	}

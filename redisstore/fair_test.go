@@ -141,6 +141,15 @@ func TestAFrozenWaiterOfAFairLock(t *testing.T) {
 
 // A store that forgets puts the places of all agents back in their order.
 func TestAFairLockKeepsItsOrderWhenTheStoreForgets(t *testing.T) {
+	for name, forget := range map[string]func(*redistest.Server){
+		"emptied":           func(s *redistest.Server) { s.Do("FLUSHALL") },
+		"killed, and empty": func(s *redistest.Server) { s.Kill(); s.Restart() },
+	} {
+		t.Run(name, func(t *testing.T) { placesComeBack(t, forget) })
+	}
+}
+
+func placesComeBack(t *testing.T, forget func(*redistest.Server)) {
 	t.Parallel()
 	server := redistest.Start(t)
 	graced := redisstore.Config{GraceFirst: redisstore.NoGraceFirst}
@@ -151,17 +160,24 @@ func TestAFairLockKeepsItsOrderWhenTheStoreForgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const waiters = 10
+	const waiters, atOnce = 10, 4 // the last ones ask in one call
 	queued := func(n int64) func() bool {
 		return func() bool { return server.Do("LLEN", "redisson_lock_queue:{fair}") == n }
 	}
 	var grants [waiters]<-chan channelapi.Grant
 	for i := range grants {
-		grants[i] = agents[i%2].FairLock("fair").AcquireAsync(t.Context())
-		waittest.Until(t, "a place", queued(int64(i+1)))
+		agent := agents[0]
+		if i < waiters-atOnce {
+			agent = agents[i%2]
+		}
+		if i <= waiters-atOnce {
+			waittest.Until(t, "the places before", queued(int64(i)))
+		}
+		grants[i] = agent.FairLock("fair").AcquireAsync(t.Context())
 	}
-	server.Do("FLUSHALL")
 	waittest.Until(t, "all places", queued(waiters))
+	forget(server)
+	waittest.Until(t, "all places to come back", queued(waiters))
 	if err := first.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -257,7 +257,7 @@ func holdsOfEachKind(t *testing.T, s *Store) map[lockagent.LockKind]lockagent.Re
 func breakAs(t *testing.T, s *Store, kind lockagent.LockKind) (broken bool, err error) {
 	t.Helper()
 	req := lockagent.BreakRequest{Name: "{orders}" + lockagent.Name(kind), Kind: kind, Operator: "olga"}
-	for {
+	waittest.Until(t, "an answer to a break", func() bool {
 		answered := make(chan struct{})
 		s.Break(t.Context(), req, func(r lockagent.BreakReply, failed error) {
 			broken, err = r.Broken, failed
@@ -265,10 +265,9 @@ func breakAs(t *testing.T, s *Store, kind lockagent.LockKind) (broken bool, err 
 		})
 		<-answered
 		away := errors.Is(err, lockagent.ErrStoreUnavailable) && !errors.Is(err, script.ErrForgotten)
-		if !away || errors.Is(err, lockagent.ErrGrace) {
-			return broken, err
-		}
-	}
+		return !away || errors.Is(err, lockagent.ErrGrace)
+	})
+	return broken, err
 }
 
 // What the store remembers of a roll.

@@ -41,7 +41,7 @@ var fairClauses = []clause{
 	},
 	{
 		name: "a place that was lost comes back",
-		says: "A [FairLock] whose queue has lost the place puts it back in the order of those times",
+		says: "A [FairLock] that has lost the place of the tenure puts it just before the first tenure that came later",
 		prove: func(t *testing.T, h *Harness) {
 			f := h.fairQueue(t)
 			f.wait(1, 0)

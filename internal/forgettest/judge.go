@@ -27,8 +27,8 @@ type Figures struct {
 	Ungranted time.Duration
 	// Refused are the requests that ended with an error, by its text.
 	Refused map[string]int
-	// Notes say where it was: one for each token that fell, each request that was not answered, and each lock that was
-	// granted to nobody for long.
+	// Notes say where it was: one for each hold that was lost, each token that fell, each request that was not answered,
+	// and each lock that was granted to nobody for long.
 	Notes []string
 }
 
@@ -92,6 +92,7 @@ func judge(h *history) Figures {
 			f.CutOff++
 		default:
 			f.Lost[hold.Lost]++
+			f.note("lost: %v", hold)
 		}
 	}
 	for lock, holds := range locks {

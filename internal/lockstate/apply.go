@@ -60,7 +60,7 @@ func (s *State) apply(e *Event) {
 		s.attempt.notified = e.Notified
 		s.attempt.rival = s.attempt.rival.updated(e.Holder, e.Left, e.StoreTime, e.Clock)
 		if e.Queued && !s.attempt.queued() {
-			s.attempt.arrived = max(e.StoreTime, 1)
+			s.attempt.arrived = max(e.StoreTime, 1) // 0 is for no place
 		}
 		s.attempt.set = s.attempt.set || e.Set
 		s.attempt.doubt = s.attempt.doubt && s.attempt.woken

@@ -297,6 +297,41 @@ func TestFair(t *testing.T) {
 		r.step(Woken{All: true})
 		r.want("Woke", "Attempted 30s", "Woke", "Attempted 30s")
 	})
+	t.Run("tells the store in which order the places were", func(t *testing.T) {
+		r := newFairRig(t)
+		r.acquire("ann")
+		r.replied(1, lockagent.AcquireReply{Holder: "other:7"})
+		r.acquire("bob")
+		r.step(Woken{All: true})
+		first := storeTime(r.now)
+		want := []lockagent.StoreTime{first, first + 1}
+		told := func() (arrived []lockagent.StoreTime) {
+			for _, e := range r.events {
+				if e.Kind == Attempted {
+					arrived = append(arrived, e.Arrived)
+				}
+			}
+			r.events = nil
+			return arrived
+		}
+		if got := told(); !slices.Equal(got, []lockagent.StoreTime{0, 0, 0}) {
+			t.Errorf("told %v before there were places", got)
+		}
+		for range 2 { // the first answers count, though both have one time
+			r.replied(1, lockagent.AcquireReply{Holder: "other:7", Queued: true})
+			r.replied(2, lockagent.AcquireReply{Holder: "other:7", Queued: true})
+			r.step(StoreReset{})
+			if got := told(); !slices.Equal(got, want) {
+				t.Errorf("told %v, want %v", got, want)
+			}
+			r.now = r.now.add(time.Second)
+		}
+		resumed := ResumeFair("orders", r.f.cfg, r.f.fresh, r.f.Snapshot(), 0, r.now)
+		got := []lockagent.StoreTime{resumed.parts[0].attempt.arrived, resumed.parts[1].attempt.arrived}
+		if !slices.Equal(got, want) || resumed.arrived != want[1] {
+			t.Errorf("the next process knows of %v and %v, want %v", got, resumed.arrived, want)
+		}
+	})
 	t.Run("asks again to keep a place", func(t *testing.T) {
 		r := newFairRig(t)
 		r.acquire("ann")

@@ -56,10 +56,12 @@ type SavedTenure struct {
 	Part uint64
 
 	// Asks says that no hold of the tenure has begun: a request waits for the store to grant it. The next process asks
-	// again, with the same number. So the tenure keeps its place in the store's queue. Queued says that it has one.
+	// again, with the same number. So the tenure keeps its place in the store's queue. Queued says that it has one, and
+	// Arrived since when. It is 0 if that is not known.
 	// If Asks is false, and no request holds the lock in the tenure, the next process withdraws it.
-	Asks   bool
-	Queued bool
+	Asks    bool
+	Queued  bool
+	Arrived lockagent.StoreTime
 
 	Mode        Mode
 	Began       Instant
@@ -156,8 +158,8 @@ func (s *State) saved() (SavedTenure, bool) {
 	if s.phase == asking || s.phase == sleeping {
 		a := &s.attempt
 		return SavedTenure{
-			Number: a.number, Part: s.part, Asks: true, Queued: a.queued(), Mode: a.mode, Contested: a.contested,
-			Wanted: a.wanted, Unanswered: a.unanswered || s.phase == asking, Open: max(a.open, a.callLease(s.phase)),
+			Number: a.number, Part: s.part, Asks: true, Queued: a.queued(), Arrived: a.arrived, Mode: a.mode,
+			Contested: a.contested, Wanted: a.wanted, Unanswered: a.unanswered || s.phase == asking, Open: max(a.open, a.callLease(s.phase)),
 		}, a.number != 0
 	}
 	t := &s.tenure
@@ -217,7 +219,8 @@ func (s *State) resume(n *SavedTenure, requests []SavedRequest, shift time.Durat
 		// failed call. But a semaphore with a place is set.
 		s.phase, s.retryAt = sleeping, now
 		s.attempt = attempt{
-			number: n.Number, mode: n.Mode, contested: n.Contested, wanted: n.Wanted, unanswered: true, open: n.Open, set: n.Queued,
+			number: n.Number, mode: n.Mode, arrived: n.Arrived, contested: n.Contested, wanted: n.Wanted, unanswered: true,
+			open: n.Open, set: n.Queued,
 		}
 		if n.Until != 0 {
 			s.attempt.open = max(n.Open, moved(n.Until).Sub(now))

@@ -107,7 +107,9 @@ func TenureRecord(name lockagent.Name, kind lockagent.LockKind, t *lockstate.Sav
 	e.flags(t.Asks, t.Queued, t.Mode == lockstate.Shared, t.Unanswered, t.Outsiders, t.Contested, t.Wanted)
 	e.int(int64(t.Open))
 	e.instants(t.Until)
-	if !t.Asks {
+	if t.Asks {
+		e.int(int64(t.Arrived))
+	} else {
 		e.instants(t.Began, t.Sent, t.Replied, t.Deadline)
 		e.int(int64(t.Lease))
 		e.int(int64(t.StoreTime))
@@ -130,6 +132,9 @@ func (d *decoder) tenure(t *lockstate.SavedTenure) {
 	t.Open = time.Duration(d.int())
 	d.instants(&t.Until)
 	if t.Asks {
+		if len(d.b) > 0 { // the first journals lack it
+			t.Arrived = lockagent.StoreTime(d.int())
+		}
 		return
 	}
 	d.instants(&t.Began, &t.Sent, &t.Replied, &t.Deadline)

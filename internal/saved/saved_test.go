@@ -65,7 +65,7 @@ func lived() Agent {
 				Outsiders: true, Contested: true, Wanted: true,
 			}}, Requests: []Request{fixed, request(6, lockstate.Request{}, 5)}},
 			{Name: "\x00\xff", Kind: lockagent.FairLock, Tenures: []lockstate.SavedTenure{
-				{Number: 2, Part: 8, Asks: true, Queued: true, Open: 1, Until: 2}, {Number: 3},
+				{Number: 2, Part: 8, Asks: true, Queued: true, Arrived: 3, Open: 1, Until: 2}, {Number: 3},
 			}, Requests: []Request{tagged}},
 		},
 	}
@@ -98,7 +98,7 @@ func TestReadAFirstJournal(t *testing.T) {
 	for _, c := range n.Changes() {
 		records[c.Key] = c.Data
 	}
-	held := 0
+	held, asks := 0, 0
 	for l := range n.Locks {
 		for i := range n.Locks[l].Requests {
 			r := &n.Locks[l].Requests[i]
@@ -112,11 +112,23 @@ func TestReadAFirstJournal(t *testing.T) {
 			records[key] = bytes.TrimSuffix(records[key], total.b)
 			r.Total = 0
 		}
+		for i := range n.Locks[l].Tenures {
+			t := &n.Locks[l].Tenures[i]
+			if !t.Asks {
+				continue
+			}
+			asks++
+			key := TenureKey(n.Locks[l].Name, t.Number)
+			var arrived encoder
+			arrived.int(int64(t.Arrived))
+			records[key] = bytes.TrimSuffix(records[key], arrived.b)
+			t.Arrived = 0
+		}
 	}
 	got, err := Read(records)
 	slices.SortFunc(n.Locks, byName)
-	if err != nil || !reflect.DeepEqual(got, &n) || held == 0 {
-		t.Errorf("read %+v, %v, of %d holds", got, err, held)
+	if err != nil || !reflect.DeepEqual(got, &n) || held == 0 || asks == 0 {
+		t.Errorf("read %+v, %v, of %d holds and %d attempts", got, err, held, asks)
 	}
 }
 

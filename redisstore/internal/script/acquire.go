@@ -9,10 +9,13 @@ import (
 // Acquire writes the call that acquires locks, see acquire.lua. All requests are of one agent
 // and, in a Cluster, of one slot.
 func (r Room) Acquire(c *Call, requests []lockagent.AcquireRequest, past Past) {
-	r.acquire(c, acquireScript, requests, past)
+	r.acquire(c, acquireScript, requests, past, r.asks)
 }
 
-func (r Room) acquire(c *Call, s *Script, requests []lockagent.AcquireRequest, past Past) {
+// acquire writes a call of a script. asks tells the script what a tenure asks for beside the lock.
+func (r Room) acquire(
+	c *Call, s *Script, requests []lockagent.AcquireRequest, past Past, asks func(*lockagent.AcquireRequest) string,
+) {
 	c.begin(s)
 	asked, floor, exact := false, lockagent.Token(0), true
 	for i := range requests {
@@ -29,7 +32,7 @@ func (r Room) acquire(c *Call, s *Script, requests []lockagent.AcquireRequest, p
 	for i := range requests {
 		c.acquire(&requests[i])
 		if asked {
-			c.Args = append(c.Args, r.asks(&c.text, &requests[i]))
+			c.Args = append(c.Args, asks(&requests[i]))
 		}
 	}
 }
@@ -38,11 +41,8 @@ func (c *Call) acquire(request *lockagent.AcquireRequest) {
 	c.Args = append(c.Args, c.text.tenure(request.Tenure), c.text.milliseconds(request.Lease))
 }
 
-// asks tells the scripts what a tenure asks for beside the lock.
-func (r Room) asks(t *text, request *lockagent.AcquireRequest) string {
+func (r Room) asks(request *lockagent.AcquireRequest) string {
 	switch {
-	case request.Kind == lockagent.FairLock && waits(request):
-		return t.number(uint64(max(request.Arrived, 0)))
 	case !r.rests(request):
 		return r.place(request)
 	case waits(request):

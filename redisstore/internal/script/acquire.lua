@@ -41,7 +41,7 @@
 --   2 h 1500 0 <agent>:7
 --
 -- A lock that is not granted is not changed. An error of one lock does not affect the others. An
--- error reply means that nothing was changed. It begins with "FAR" if a floor is more than a day
+-- error reply means that no lock was changed. It begins with "FAR" if a floor is more than a day
 -- ahead of the clock, with "TOKENS" if the clock is spoilt or at its end, and with "GRACE" or "LOOK" as in advance.lua.
 
 -- What is seldom needed comes late: to make a function or a table, or to format a number, costs

@@ -57,20 +57,11 @@ local function clock_advance(key, told, name, seen, raised)
     node = pcall('CLUSTER', 'MYID')
     node = type(node) == 'string' and node or '-'
   else
-    local left
-    local home = clock_home(key, member, name)
-    if home == member then
-      left, member = grace_left(key, member, last, server)
-      home = member
-    elseif home and string.find(home, '~', 1, true) then
-      left = math.max(1, grace_lasts('lockagent_clock:{' .. string.match(home, '@(%d+)') .. '}', server))
-    end
-    local known = string.match(home or '', '^%d+%.%x*%.?%d*@?%d*')
-    if not known then
-      return nil, redis.error_reply('LOOK ' .. name)
-    end
-    if left then
-      return nil, redis.error_reply('GRACE ' .. math.ceil(left / 1000) .. ' ' .. first .. ' ' .. known)
+    local known, left
+    known, left, member = grace_present(key, member, last, server, name)
+    local unknown = grace_error(known, left, first, name)
+    if unknown then
+      return nil, unknown
     end
     name = known
   end

@@ -23,8 +23,16 @@ var (
 
 // FairAcquire is [Room.Acquire] for fair locks, see fair_acquire.lua. [Room.ReadAcquired] reads the reply.
 func (r Room) FairAcquire(c *Call, requests []lockagent.AcquireRequest, past Past) {
-	r.acquire(c, fairAcquireScript, requests, past)
+	r.acquire(c, fairAcquireScript, requests, past, c.fairAsks)
 	c.Args = append(c.Args, r.String())
+}
+
+// fairAsks is [Room.asks] for fair locks.
+func (c *Call) fairAsks(request *lockagent.AcquireRequest) string {
+	if !request.Queue {
+		return ""
+	}
+	return c.text.number(uint64(max(request.Arrived, 0)))
 }
 
 // FairRelease is [Room.Release] for fair locks, see fair_release.lua. [Room.ReadReleased] reads the reply.

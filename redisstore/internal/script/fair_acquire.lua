@@ -2,8 +2,9 @@
 -- and reply are those of acquire.lua, with these differences:
 --
 --   * A last argument says how messages travel, see release.lua. A tenure asks for a place also if its agent is
---     "unqueued". It says when it got its place, by the reply, or 0. If that place was lost, the tenure gets one among
---     those of our programs by that time. So it does in a grace period, if it is not 0.
+--     "unqueued". In place of how messages travel, its argument is when the tenure was first told that it has a place,
+--     or 0. If the place was lost, the tenure gets one by that time. In a grace period, when the reply is an error, only
+--     tenures with such a time get their places.
 --   * A tenure has its place for as long as it asks. In place of "i q", a line says
 --       i k <within> <ms> <outsiders> <holder>   the tenure has a place, and has to ask again within so many ms
 --     <outsiders> is above 0 if programs that do not pass a lock on may be ahead: such a program tells the
@@ -55,23 +56,18 @@ time = time or clock_read(keys[2 * n + 1], seen)
 local stale = 30000 -- without an attempt, in ms
 
 -- Removes the places of agents that are gone from the end of the queue: a program that crashes again and
--- again leaves them there. And it forgets places that were removed by others.
+-- again leaves them there. And it forgets places that were removed by others. In a grace period none is gone: the agents
+-- come back one after the other.
 --
--- Returns until when a new place is good. Redisson takes the time of a place of its own off all others
--- when that place is granted the lock. So those that come after it have that much more.
-local function clear_end(lock, time, lasts)
+-- Returns until when the last place was good, and whether it was that of another program.
+local function clear_end(lock, time)
   local ends, wall = pcall('LRANGE', lock.queue, -2, -1), fair_wall(time)
   if not ends[1] then
-    return wall + lasts
+    return wall, false
   end
   local ours = pcall('ZMSCORE', lock.places, unpack(ends))
-  local deadline = tonumber(pcall('ZSCORE', lock.deadlines, ends[#ends]) or nil)
-  if ours[#ends] then
-    deadline = math.max(wall + lasts, deadline or 0)
-  else
-    deadline = math.max(wall, deadline or wall + theirs_lasts) + lasts
-  end
-  if lock.room ~= 'unqueued' then
+  local last = tonumber(pcall('ZSCORE', lock.deadlines, ends[#ends]) or nil)
+  if lock.room ~= 'unqueued' and not refused then
     local names = {}
     for p, place in ipairs(ends) do
       names[2 * p - 1] = ways_channel_of(lock.room, string.match(place, '^(.*):'), lock.suffix)
@@ -89,7 +85,10 @@ local function clear_end(lock, time, lasts)
     call('ZREM', lock.places, unpack(old))
     pcall('ZREM', lock.arrivals, unpack(old))
   end
-  return deadline
+  if ours[#ends] then
+    return last or wall, false
+  end
+  return math.max(wall, last or wall + theirs_lasts), true
 end
 
 -- Finds the rank of a tenure whose place another program has removed. It was the first place then. So it comes before
@@ -105,24 +104,17 @@ local function rank(lock, time, who)
   return p, front[p + 1], front[p]
 end
 
--- Finds the rank of a tenure whose place was lost. It comes behind all places of other programs: nothing tells which of
--- them came later. It comes before those of ours that came later. The function returns as rank does.
+-- Finds the rank of a tenure whose place was lost: just before the first of our places that came later, or the last one.
+-- The function returns how many places are before it, and the next one, or nothing for the last one.
 --   came  when the tenure had come
 local function rank_of_lost(lock, came)
-  local p, next, looks = call('LLEN', lock.queue), nil, 100
-  while p > 0 do
-    local from = math.max(0, p - looks)
-    local places = call('LRANGE', lock.queue, from, p - 1)
-    local arrivals = pcall('ZMSCORE', lock.arrivals, unpack(places))
-    for q = #places, 1, -1 do
-      if (tonumber(arrivals[q] or nil) or 0) < came then
-        return from + q, next
-      end
-      next = places[q]
+  local from = string.format('(%.0f', came)
+  for _, later in ipairs(pcall('ZRANGEBYSCORE', lock.arrivals, from, '+inf', 'LIMIT', '0', looked_at)) do
+    local p = pcall('LPOS', lock.queue, later)
+    if type(p) == 'number' then -- another program removes places, and does not know of this key
+      return p, later
     end
-    p = from
   end
-  return 0, next
 end
 
 -- Gives a tenure a place, or keeps the place that it has. Returns within how many ms the tenure has to ask
@@ -147,15 +139,22 @@ local function place(lock, time, who, came)
       lasts = math.min(10 * lasts, theirs_lasts)
       pcall('SET', lock.lasts, lasts, 'PX', theirs_lasts)
     end
-  elseif new and came > 0 then
-    p, next = rank_of_lost(lock, came)
+  end
+  local last, theirs
+  if new and not asked then
+    last, theirs = clear_end(lock, time)
+    if came > 0 then
+      p, next = rank_of_lost(lock, came)
+    end
   end
   p = p or call('LLEN', lock.queue)
   local near = p < near_places
   lasts = near and lasts or math.max(lasts, far_lasts)
   local deadline = wall + lasts
-  if new and not asked then
-    deadline = clear_end(lock, time, lasts)
+  if last then
+    -- Redisson takes the time of a place of its own off all others when that place is granted the lock. So those that
+    -- come after it have that much more.
+    deadline = theirs and last + lasts or math.max(deadline, last)
   elseif p > 0 then
     -- The attempt makes up for the time that has passed since the last one.
     deadline = math.max(deadline, (known or 0) + math.max(0, wall - (asked or wall)))

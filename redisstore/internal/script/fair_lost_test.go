@@ -79,7 +79,7 @@ func TestWhoGaveUpDoesNotComeBackInGrace(t *testing.T) {
 	s.sees("x")
 }
 
-// Places that were lost come back among those of our programs by their arrival, and behind those of other programs.
+// A place that was lost comes back before those of ours that came later.
 func TestLostFairPlaces(t *testing.T) {
 	s := start(t)
 	one := wish("x", agentA, 1)
@@ -87,9 +87,11 @@ func TestLostFairPlaces(t *testing.T) {
 	const many = 250
 	requests := make([]lockagent.AcquireRequest, many)
 	places := make([]string, many)
+	s.listen(AgentChannel(agentB))
 	for i := range requests {
 		requests[i] = queueing("x", agentB, uint64(i+1))
-		places[i] = s.queued(fairly(one), &requests[i])[0]
+		requests[i].Arrived = s.places(requests[i], fairly(one)).At
+		places[i] = fairly(requests[i])
 	}
 	lose := func() {
 		s.do("DEL", "redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", "lockagent_places:{x}", "lockagent_arrivals:{x}")
@@ -115,7 +117,7 @@ func TestLostFairPlaces(t *testing.T) {
 		for _, i := range []int{7, 3} {
 			s.places(requests[i], fairly(one))
 		}
-		s.sees("x", places[5], java, places[3], places[7])
+		s.sees("x", places[3], places[5], java, places[7])
 	})
 	t.Run("a new one comes last", func(t *testing.T) {
 		lose()

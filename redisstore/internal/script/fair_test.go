@@ -17,9 +17,6 @@ const java = "dddddddd-dddd-4ddd-8ddd-dddddddddddd:17"
 // fairTry tries a fair lock once.
 func (s *server) fairTry(requests ...lockagent.AcquireRequest) []Outcome[lockagent.AcquireReply] {
 	s.t.Helper()
-	for i := range requests {
-		requests[i].Kind = lockagent.FairLock
-	}
 	s.room.FairAcquire(&s.call, requests, s.past)
 	return s.acquired(len(requests))
 }

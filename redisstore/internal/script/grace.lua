@@ -97,24 +97,45 @@ local function grace_left(key, member, last, server)
   return nil, plain
 end
 
--- Returns the error of a call that depends on who has a lock, or nil if no tenure may be put back. The error is as in
--- advance.lua: it begins with "GRACE" in a grace period, and with "LOOK" if the incarnation has no name. It also begins
--- with "LOOK" if nobody has seen yet that the period is over.
---   name  the incarnation that the agent knows, as ARGV[2] of acquire.lua
-local function grace_refuses(time, name)
-  local tag = string.match(name, '@(%d+)')
-  local home = clock_home(time.key, time.member, name) or ''
-  local known = string.match(home, '^%d%S*')
-  if name == '-' or not known and time.spoilt then -- there is no incarnation, or nobody is granted anything
-    return nil
+-- Returns the name of the present incarnation, for how many microseconds its grace period lasts, or nil, and the member
+-- that the clock has now. The name is nil if the incarnation has none, or if the period is over and nobody has looked at
+-- the home since.
+--   key, member, last, server  see clock.lua
+--   name                       the incarnation that the agent knows, as ARGV[2] of acquire.lua
+local function grace_present(key, member, last, server, name)
+  local home, left = clock_home(key, member, name), nil
+  if home == member then
+    left, member = grace_left(key, member, last, server)
+    home = member
+  elseif home and string.find(home, '~', 1, true) then
+    left = grace_lasts('lockagent_clock:{' .. string.match(home, '@(%d+)') .. '}', server)
+    home = left > 0 and home
   end
-  local graced = string.find(home, '~', 1, true)
-  local left = graced and grace_lasts(tag and 'lockagent_clock:{' .. tag .. '}' or time.key, time.server)
-  if not known or left and left <= 0 then
+  return string.match(home or '', '^%d+%.%x*%.?%d*@?%d*'), left, member
+end
+
+-- Returns the error of a call to which the incarnation has no answer: a grace period goes on, or the incarnation has no
+-- name. Otherwise it returns nil.
+--   known, left  see grace_present
+--   shown        the time as a text
+--   name         as there
+local function grace_error(known, left, shown, name)
+  if not known then
     return redis.error_reply('LOOK ' .. name)
   elseif left then
-    return redis.error_reply('GRACE ' .. math.ceil(left / 1000) .. ' ' .. clock_shows(time) .. ' ' .. known)
+    return redis.error_reply('GRACE ' .. math.ceil(left / 1000) .. ' ' .. shown .. ' ' .. known)
   end
+end
+
+-- Returns the error of a call that depends on who has a lock, or nil if no tenure may be put back.
+--   name  the incarnation that the agent knows, as ARGV[2] of acquire.lua
+local function grace_refuses(time, name)
+  if name == '-' or time.spoilt then -- there is no incarnation, or nobody is granted anything
+    return nil
+  end
+  local known, left
+  known, left, time.member = grace_present(time.key, time.member, time.last, time.server, name)
+  return grace_error(known, left, clock_shows(time), name)
 end
 
 -- Returns an error if the grace period of an incarnation is over, or nil. Then time.claims is the zset of the claims.
@@ -151,16 +172,3 @@ local function grace_claim(time, lock, last, reads)
   return true
 end
 
--- Reports whether a lock has a holder that is no agent. An agent with an identity of the application's choice has no
--- UUID.
---   fields  the holders of the lock, also with their values
---   more    whether it may have more
-local function grace_foreign(fields, more)
-  for _, holder in ipairs(fields or {}) do
-    local tenure = string.match(holder, '^(.*):write$') or holder
-    if has_uuid(tenure) and not is_agent(tenure) then
-      return true
-    end
-  end
-  return more
-end

@@ -42,9 +42,10 @@ end
 -- Says in a reply why a tenure was not released, or nothing if it counts as released. undone is what HDEL has replied,
 -- and flags are those of release.lua.
 local function not_held(time, lock, who, undone, flags)
-  local err = type(undone) == 'table' and undone.err or holders(lock, who)
+  local err, _, _, _, _, fields = holders(lock, who)
+  err = type(undone) == 'table' and undone.err or err
   if err then
     return 'e ' .. err
   end
-  return clock_not_there(time, flags)
+  return has_foreign(fields, false) and 'n' or clock_not_there(time, flags)
 end

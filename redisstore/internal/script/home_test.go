@@ -228,8 +228,8 @@ func TestAnotherIncarnationAfterAHomeThatMoved(t *testing.T) {
 	}
 }
 
-// A break at a node that was emptied is refused until the holders had time to come back, whatever the clock of the lock's
-// slot says, and whatever the agent knows.
+// A break at a node that was emptied is refused until the holders had time to come back, whatever the clock of the
+// lock's slot says, and whatever the agent knows.
 func TestNoBreakAtANodeThatWasEmptied(t *testing.T) {
 	redistest.NeedsSharded(t)
 	t.Parallel()

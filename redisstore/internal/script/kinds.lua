@@ -24,6 +24,20 @@ local function has_uuid(holder)
   return string.find(holder, uuid) ~= nil
 end
 
+-- Reports whether a lock has a holder that is no agent. An agent with an identity of the application's choice has no
+-- UUID.
+--   fields  the holders of the lock, also with their values
+--   more    whether it may have more
+local function has_foreign(fields, more)
+  for _, holder in ipairs(fields or {}) do
+    local tenure = string.match(holder, '^(.*):write$') or holder
+    if has_uuid(tenure) and not is_agent(tenure) then
+      return true
+    end
+  end
+  return more
+end
+
 -- Returns as which kind an agent holds a lock, or nil if nothing shows it. The value of a field is a hold count to
 -- Redisson. A tenure has the lock once, so an agent need not count: the last digit that it writes tells the kind. It is
 -- held_as in the scripts. Agents of earlier versions write 1, which tells nothing. So do other programs, which count.

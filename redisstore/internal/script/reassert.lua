@@ -35,7 +35,7 @@ local reply = answer(at, n, nil, function(i)
   local err, holder, _, own, _, fields = holders(lock, who)
   if err then
     return string.find(err, '^KIND') and 'n' or string.find(err, 'WRONGTYPE', 1, true) and 'n' or 'e ' .. err
-  elseif not own and grace_foreign(fields, false) or not grace_claim(time, lock, last, false) then
+  elseif not own and has_foreign(fields, false) or not grace_claim(time, lock, last, false) then
     return 'n'
   end
   local left = own and call('PTTL', lock) or 0

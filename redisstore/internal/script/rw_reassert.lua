@@ -38,7 +38,7 @@ local reply = answer(clock_shows(time), n, nil, function(i)
   local counts = call('HMGET', lock.name, who, who .. ':write')
   local shares = reads and (mode == 'read' or counts[2]) -- a writer that becomes a reader has the lock
   local mine = counts[1] or counts[2]
-  if not mine and not shares and grace_foreign(list, not whole) or not grace_claim(time, lock.name, last, reads) then
+  if not mine and not shares and has_foreign(list, not whole) or not grace_claim(time, lock.name, last, reads) then
     return 'n'
   end
   if mode and not mine and not shares then -- they are of tenures before

@@ -62,7 +62,7 @@ local function rw_end(lock, now, who, waits, flags)
     if waits and mode == 'read' then
       ways_publish(lock.room, lock.channel, '1') -- the tenure may have kept readers out
     end
-    return clock_not_there(now, flags)
+    return mode == 'write' and has_foreign(list, false) and 'n' or clock_not_there(now, flags)
   elseif call('HLEN', lock.name) == 1 then
     call('DEL', lock.name) -- what is left is the mode
     return nil, '0'

@@ -141,9 +141,7 @@ func TestReplicasRefuseFairAndReadWriteLocks(t *testing.T) {
 			s.room.FairAcquire(&s.call, []lockagent.AcquireRequest{wish("free", agentB, 1)}, s.past)
 		},
 		"wait for a fair lock": func() {
-			waits := queueing("fair", agentB, 1)
-			waits.Kind = lockagent.FairLock
-			s.room.FairAcquire(&s.call, []lockagent.AcquireRequest{waits}, s.past)
+			s.room.FairAcquire(&s.call, []lockagent.AcquireRequest{queueing("fair", agentB, 1)}, s.past)
 		},
 		"release a fair lock": func() {
 			s.room.FairRelease(&s.call, []ReleaseRequest{end(wish("fair", agentA, 1))}, s.past)

@@ -44,8 +44,8 @@ func (s *server) breakAs(kind lockagent.LockKind, name lockagent.Name) error {
 	return nil
 }
 
-// noBreak breaks a lock of each kind. It expects that a grace period goes on in an incarnation, or that the agent has to
-// look at the database if the incarnation is empty.
+// noBreak breaks a lock of each kind. It expects that a grace period goes on in an incarnation, or that the agent has
+// to look at the database if the incarnation is empty.
 func (s *server) noBreak(when string, lock lockagent.Name, incarnation string) {
 	s.t.Helper()
 	for _, kind := range everyKind {

@@ -19,7 +19,7 @@ var (
 
 // AcquireSpin is [Room.Acquire] for spin locks, see spin_acquire.lua.
 func (r Room) AcquireSpin(c *Call, requests []lockagent.AcquireRequest, past Past) {
-	r.acquire(c, spinAcquireScript, requests, past)
+	r.acquire(c, spinAcquireScript, requests, past, r.asks)
 }
 
 // ReleaseSpin is [Room.Release] for spin locks, see spin_release.lua.

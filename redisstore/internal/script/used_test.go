@@ -25,7 +25,6 @@ func (s *server) as(
 	kind lockagent.LockKind, req lockagent.AcquireRequest,
 ) (lockagent.AcquireReply, lockagent.LockKind) {
 	s.t.Helper()
-	req.Kind = kind
 	s.kinds()[kind](&s.call, []lockagent.AcquireRequest{req}, s.past)
 	text, err := s.run(&s.call)
 	outcomes := make([]Outcome[lockagent.AcquireReply], 1)
