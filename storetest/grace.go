@@ -32,6 +32,23 @@ var graceClauses = []clause{
 		},
 	},
 	{
+		name: "nobody breaks a lock",
+		says: "In a grace period the error is a [*GraceError]: the",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.comingBack(t, minute)
+			held := one.acquire(theLock, 2)
+			h.forgets(t)
+			two.begins()
+			two.breaksNothing(theLock)
+			one.comesBack(theLock, 2, held.Token, true)
+			two.breaksNothing(theLock)
+			one.came()
+			two.came()
+			two.ends()
+			two.breaks(theLock, true)
+		},
+	},
+	{
 		name: "a holder comes back with its hold",
 		says: "A Renew of a tenure that the store has forgotten puts the tenure back as it was, if its Last is given.",
 		prove: func(t *testing.T, h *Harness) {
@@ -474,6 +491,19 @@ func (c *comer) refusedFor(name lockagent.Name, number uint64) time.Duration {
 		c.t.Fatalf("Acquire(%s) = %+v, %#v; want a GraceError with what is left", req.Tenure, reply, err)
 	}
 	return grace.Left
+}
+
+// breaksNothing breaks a lock in a grace period, and expects to be refused. It skips the rest of the case if the store
+// has no Operator.
+func (c *comer) breaksNothing(name lockagent.Name) {
+	c.t.Helper()
+	if !c.offers(withOperator) {
+		c.t.Skip("the store has no Operator")
+	}
+	broken, err := breakLock(c.t, c.store, c.breaking(name))
+	if grace, ok := errors.AsType[*lockagent.GraceError](err); !ok || grace.Name != name || grace.Left <= 0 {
+		c.t.Fatalf("Break(%q) = %t, %#v; want a GraceError with what is left", name, broken, err)
+	}
 }
 
 // awaitsLong waits until the period waits for an agent with a lease of a minute.

@@ -19,6 +19,16 @@ var graceDefects = []defect{
 			return reply, err
 		}
 	}},
+	{"breaks in a grace period", "Grace/nobody breaks a lock", func(s *spoilt) {
+		breakLock := s.breakLock
+		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
+			reply, err := breakLock(req)
+			if errors.Is(err, lockagent.ErrGrace) {
+				err = nil
+			}
+			return reply, err
+		}
+	}},
 	{
 		"puts back tenures of a moment", "Grace/a holder comes back with its hold",
 		renewing(func(req *lockagent.RenewRequest) {

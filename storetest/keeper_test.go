@@ -102,7 +102,7 @@ func (k *keeper) waitForNobody() {
 
 // join has a store keep grace periods.
 func (k *keeper) join(s *spoilt) {
-	acquire, renew, listen := s.acquire, s.renew, s.listen
+	acquire, renew, listen, breakLock := s.acquire, s.renew, s.listen, s.breakLock
 	var self lockagent.AgentID
 	var since string
 	s.listen = func(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
@@ -119,6 +119,12 @@ func (k *keeper) join(s *spoilt) {
 			return lockagent.AcquireReply{}, &lockagent.GraceError{Name: req.Name, Left: left}
 		}
 		return acquire(req)
+	}
+	s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
+		if left := k.left(); left > 0 && req.Check() == nil {
+			return lockagent.BreakReply{}, &lockagent.GraceError{Name: req.Name, Left: left}
+		}
+		return breakLock(req)
 	}
 	s.renew = func(req lockagent.RenewRequest) (lockagent.RenewReply, error) {
 		reply, err := renew(req)
