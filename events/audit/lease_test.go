@@ -140,6 +140,27 @@ func TestRenewalInAnEndThatNothingBounds(t *testing.T) {
 	}.check(t)
 }
 
+// A process stops with a hold, and no process goes on with that. The log does not tell of the last renewal. Others have
+// begun with a longer lease, so that renewal may have asked for this one.
+func TestHoldThatNobodyGoesOnWith(t *testing.T) {
+	left := func(s *story) *story {
+		return s.held(1, 1000, 1100).leasing(9*time.Second).granted(2, 2000).stop()
+	}
+	user := func(id lockagent.AgentID) *story { return agent(id).permits(lockagent.Semaphore, 1, 1) }
+	set := func() *story { return user("A").changes(500, lockagent.TrySetPermits, 1) }
+	next := func(s *story, at int) *story { return s.held(1, at, at+100).stop() }
+	verdicts{
+		"TheNextWithinTheLongerLease": {
+			[]*story{left(agent("A")), next(agent("B"), 31_900)}, Incomplete, "unproven: 1", "before its lease was over",
+		},
+		"TheNextBehindIt": {[]*story{left(agent("A")), next(agent("B"), 32_000)}, Proven, "", ""},
+		"PermitsWithinTheLongerLease": {
+			[]*story{left(set()), next(user("B"), 31_900)}, Incomplete, "unproven: 1", "up to 2 of 1",
+		},
+		"PermitsBehindIt": {[]*story{left(set()), next(user("B"), 32_000)}, Proven, "", ""},
+	}.check(t)
+}
+
 // An agent closes its locks, and a fixed lease stays in the store.
 func TestFoldOfALeaseThatIsLeft(t *testing.T) {
 	left := func(s *story) *story { return fixed(s).granted(1, 1000).lost(lockagent.LostClosed, 1, 5000) }

@@ -82,6 +82,30 @@ func (w *world) wrong(log []events.Record, r Report) string {
 	return ""
 }
 
+// wrongOfAll is as wrong, for a log that has all that happened.
+func (w *world) wrongOfAll(log []events.Record, r Report) string {
+	if why := w.wrong(log, r); why != "" {
+		return why
+	}
+	had := func(causes ...string) bool {
+		return slices.ContainsFunc(causes, func(c string) bool { return w.had[c] })
+	}
+	switch {
+	case r.Verdict == Violated && !had("crash", "late"):
+		return "violated, though the stores were right, and the log has all that happened"
+	case w.cfg.grace && !had("hasty") && excusedDespiteGrace(log, r):
+		return "a reset explains an overlap, though the store waited for its agents"
+	case r.Verdict == Explained && !had("reset", "break", "pause", "resume"):
+		return "explained, though nothing happened"
+	case r.Verdict == Incomplete && !had("crash", "left", "late", "reset", "step", "nameless", "late change"):
+		return "incomplete, though nothing is missing"
+	// A life may leave nothing.
+	case r.Duplicates > 0 || slices.ContainsFunc(r.RecordHoles.First, func(g RecordHole) bool { return g.Lives == 0 }):
+		return "something is missing, or comes twice"
+	}
+	return ""
+}
+
 // fails reports a verdict that is wrong, with a log as small as possible.
 func fails(t *testing.T, seed uint64, what string, w *world, log []events.Record,
 	wrong func(*world, []events.Record, Report) string,
@@ -98,36 +122,14 @@ func TestTrueHistories(t *testing.T) { trueHistories(t, 150) }
 func trueHistories(t *testing.T, many int) {
 	t.Helper()
 	verdicts := make(map[Verdict]int)
-	wrong := func(w *world, log []events.Record, r Report) string {
-		if why := w.wrong(log, r); why != "" {
-			return why
-		}
-		had := func(causes ...string) bool {
-			return slices.ContainsFunc(causes, func(c string) bool { return w.had[c] })
-		}
-		switch {
-		case r.Verdict == Violated && !had("crash", "late"):
-			return "violated, though the stores were right, and the log has all that happened"
-		case w.cfg.grace && !had("hasty") && excusedDespiteGrace(log, r):
-			return "a reset explains an overlap, though the store waited for its agents"
-		case r.Verdict == Explained && !had("reset", "break", "pause", "resume"):
-			return "explained, though nothing happened"
-		case r.Verdict == Incomplete && !had("crash", "late", "reset", "step", "nameless", "late change"):
-			return "incomplete, though nothing is missing"
-		// A life may leave nothing.
-		case r.Duplicates > 0 || slices.ContainsFunc(r.RecordHoles.First, func(g RecordHole) bool { return g.Lives == 0 }):
-			return "something is missing, or comes twice"
-		}
-		return ""
-	}
 	rests := 0
 	seeds(t, many, func(seed uint64, r *rand.Rand) {
 		w := drawWorld(r, sound)
 		report := closed(w.stream)
 		verdicts[report.Verdict]++
 		rests += report.Rests
-		if wrong(w, w.stream, report) != "" {
-			fails(t, seed, "untouched", w, w.stream, wrong)
+		if w.wrongOfAll(w.stream, report) != "" {
+			fails(t, seed, "untouched", w, w.stream, (*world).wrongOfAll)
 		}
 	})
 	t.Log(verdicts)
