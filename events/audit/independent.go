@@ -217,6 +217,7 @@ func (x *Independent) judge(log []*events.Record) {
 	}
 	open := make(map[lockagent.Token]*hold)
 	denied := lockagent.StoreTime(0) // when the lease was over of a hold that was lost because the store denied it
+	ended := &events.Record{}        // the end of the last hold
 	for i, r := range log {
 		h, shared := open[r.Token], r.Mode == lockagent.Shared
 		begins := r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld
@@ -276,6 +277,7 @@ func (x *Independent) judge(log []*events.Record) {
 		}
 		if r.Kind.EndsHold() && h.grants == 0 {
 			delete(open, r.Token)
+			ended = r
 			t.confirmed = max(t.confirmed, r.Confirmed)
 			least := max(h.from.Add(r.Held-r.Held/drift), r.Confirmed, h.lasted)
 			t.least = max(t.least, least)
@@ -294,16 +296,19 @@ func (x *Independent) judge(log []*events.Record) {
 		if r.Returned == 0 {
 			continue
 		}
-		least := t.least
+		least, leaseEnd := t.least, denied
 		if r.Kind == lockagent.EventReturned && r.Reason != 0 {
 			least = t.confirmed // the store found that the tenure was over, perhaps before the agent knew it
 			if denied != 0 {    // by that the agent lost it
 				t.least, t.most = max(t.least, r.Returned), max(t.most, r.Returned)
 			}
+			if r.Reason == lockagent.LostDenied && ended.Reason == lockagent.LostDenied && ended.Lease != 0 {
+				leaseEnd = t.confirmed.Add(ended.Lease) // whatever kind the record of its end has
+			}
 		}
 		if r.Returned < least.Add(-near) || len(open) > 0 {
 			x.contradicts(r, "its tenure was over before the time for which it was held")
-		} else if denied != 0 && r.Returned > denied.Add(near) {
+		} else if leaseEnd != 0 && r.Returned > leaseEnd.Add(near) {
 			x.contradicts(r, "its hold went on beyond its lease")
 		} else if r.Reason == 0 {
 			t.most = max(t.least, min(t.most, r.Returned))

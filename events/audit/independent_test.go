@@ -3,6 +3,7 @@ package audit
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
@@ -11,9 +12,15 @@ import (
 // The second opinion judges a log that is whole, and names what keeps it from that.
 func TestIndependent(t *testing.T) {
 	a := func() *story { return agent("A").granted(1, 1000).released(1, 2000).returned(1, 2001) }
-	early := agent("A").held(1, 1000, 5000).edit(func(r *events.Record) { r.Returned = clock(2000) }).stop()
-	onT := agent("B").edit(func(r *events.Record) { r.Store = "t" }).at("t")
 	b := func(at int) *story { return agent("B").held(1, at, at+500).stop() }
+	early := agent("A").held(1, 1000, 5000).edit(func(r *events.Record) { r.Returned = clock(2000) }).stop()
+	// The reason of an end says that the store denied the hold, whatever kind of end the record is.
+	denied := func(kind lockagent.EventKind, at int) []*story {
+		s := agent("A").leasing(2*time.Second).granted(1, 1000).ended(kind, lockagent.LostDenied, 1, 2800)
+		return []*story{s.foundOver(1, at).stop(), b(4000)}
+	}
+	const outlived = "record A:1:4 (returned): its hold went on beyond its lease"
+	onT := agent("B").edit(func(r *events.Record) { r.Store = "t" }).at("t")
 	for name, test := range map[string]struct {
 		stories []*story
 		verdict Verdict
@@ -90,7 +97,11 @@ func TestIndependent(t *testing.T) {
 				a().stop().next().edit(func(r *events.Record) { r.Sum = 7 }).stop(), b(3000),
 			}, NoVerdict, "between records A:1:5 and A:2:1 something is missing or contradicts", 0,
 		},
-		"Nothing": {nil, NoVerdict, "record :0:0 is the last one, and its agent did not stop", 0},
+		"ExpiredAndDeniedWithItsLease":    {denied(lockagent.EventExpired, 3005), Proven, "", 0},
+		"ExpiredAndDeniedBehindItsLease":  {denied(lockagent.EventExpired, 3100), NoVerdict, outlived, 0},
+		"LostAndDeniedBehindItsLease":     {denied(lockagent.EventLost, 3100), NoVerdict, outlived, 0},
+		"ReleasedAndDeniedBehindItsLease": {denied(lockagent.EventReleased, 3100), NoVerdict, outlived, 0},
+		"Nothing":                         {nil, NoVerdict, "record :0:0 is the last one, and its agent did not stop", 0},
 		"AHiddenHold": {
 			[]*story{a().alive(3000).edit(func(r *events.Record) { r.Count = 1 }).stop()},
 			NoVerdict, "record A:1:5 (alive): it counts 1 holds, and the log has 0", 0,
