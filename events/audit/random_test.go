@@ -97,7 +97,8 @@ func (w *world) wrongOfAll(log []events.Record, r Report) string {
 		return "a reset explains an overlap, though the store waited for its agents"
 	case r.Verdict == Explained && !had("reset", "break", "pause", "resume"):
 		return "explained, though nothing happened"
-	case r.Verdict == Incomplete && !had("crash", "left", "late", "reset", "step", "nameless", "late change"):
+	case r.Verdict == Incomplete && !had("crash", "left", "late", "reset", "step", "nameless", "late change",
+		"granted before an end that is not known"):
 		return "incomplete, though nothing is missing"
 	// A life may leave nothing.
 	case r.Duplicates > 0 || slices.ContainsFunc(r.RecordHoles.First, func(g RecordHole) bool { return g.Lives == 0 }):

@@ -100,10 +100,11 @@ type worldStore struct {
 	kind   lockagent.LockKind // of its semaphore,
 	total  int                // which has so many permits; 0: nobody has set it
 	locks  map[lockagent.Name][]*worldTenure
-	inc    int                 // the incarnation
-	set    int                 // how far its clock is from the true time
-	token  lockagent.StoreTime // the greatest that it gave out
-	behind lockagent.StoreTime // by which tokens are too small
+	loose  map[lockagent.Name]lockagent.StoreTime // by when tenures ended, as far as the agents know: the answers were lost
+	inc    int                                    // the incarnation
+	set    int                                    // how far its clock is from the true time
+	token  lockagent.StoreTime                    // the greatest that it gave out
+	behind lockagent.StoreTime                    // by which tokens are too small
 	grace  worldGrace
 }
 
@@ -138,11 +139,12 @@ type worldTenure struct {
 	over       bool                // the store has it no more
 	rests      bool                // it is the agent's still, and nobody holds it
 	broken     bool
-	away       bool // the store has forgotten it, and its agent has not come back
-	turns      bool // it is shared from now on, and the store does not know that yet
-	doubt      bool // the process that goes on with it has not asked the store yet
-	silent     bool // no record tells that it is returned
-	unanswered bool // the store has ended it, and the answer was lost
+	away       bool                // the store has forgotten it, and its agent has not come back
+	turns      bool                // it is shared from now on, and the store does not know that yet
+	doubt      bool                // the process that goes on with it has not asked the store yet
+	silent     bool                // no record tells that it is returned
+	unanswered bool                // the store has ended it, and the answer was lost
+	ended      lockagent.StoreTime // when a hold of it was over at the latest, as its agent says
 
 	worldHold
 	beside *worldHold // another one, which goes on at the same time, or nil
@@ -231,7 +233,7 @@ func newWorld(r *rand.Rand, cfg worldConfig) *world {
 	for n := range max(cfg.stores, 1) {
 		w.stores = append(w.stores, &worldStore{
 			id: fmt.Sprintf("s%d", n), kind: []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}[r.IntN(2)],
-			locks: make(map[lockagent.Name][]*worldTenure), inc: 1,
+			locks: make(map[lockagent.Name][]*worldTenure), loose: make(map[lockagent.Name]lockagent.StoreTime), inc: 1,
 		})
 		if cfg.grace {
 			w.startsInGrace(w.stores[n])

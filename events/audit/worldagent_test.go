@@ -96,6 +96,9 @@ func (w *world) acquire(a *worldAgent, name lockagent.Name) {
 	w.answered(a)
 	a.tenure++
 	at := s.begin(w.now)
+	if at < s.loose[name] {
+		w.had["granted before an end that is not known"] = true
+	}
 	t := &worldTenure{
 		agent: a, lock: name, number: a.tenure, mode: mode, n: n, token: at - s.behind, inc: s.inc, lease: 30_000,
 	}
@@ -268,11 +271,11 @@ func (w *world) keep(a *worldAgent, t *worldTenure) {
 		w.giveBack(a, t)
 	case !t.fixed && (w.now-t.at >= t.lease/3 || t.turns || t.doubt) && w.now >= a.deaf:
 		w.answered(a)
+		if a.has[t.lock] != t { // it was denied when the agent came back
+			return
+		}
 		if w.cfg.evil != confirmAll && (t.over || t.back > 0 || w.now >= t.expires) {
-			// What the denial says of the clock. It may have been asked for some time ago.
-			t.told, t.at = a.store.clock(w.now), w.now-w.rand.IntN(1+min(w.now-t.at, 3000))
-			w.lose(a, t, lockagent.EventLost, lockagent.LostDenied, w.now)
-			w.giveBack(a, t)
+			w.denied(a, t)
 			return
 		}
 		w.confirm(t, a.store.clock(w.now))
@@ -322,6 +325,18 @@ func (w *world) keep(a *worldAgent, t *worldTenure) {
 	}
 }
 
+// denied tells an agent that its store does not have a tenure.
+func (w *world) denied(a *worldAgent, t *worldTenure) {
+	if t.rests {
+		t.rests = false
+	} else {
+		// What the denial says of the clock. It may have been asked for some time ago.
+		t.told, t.at = a.store.clock(w.now), w.now-w.rand.IntN(1+min(w.now-t.at, 3000))
+		w.lose(a, t, lockagent.EventLost, lockagent.LostDenied, w.now)
+	}
+	w.giveBack(a, t)
+}
+
 // rest keeps a tenure that nobody holds, until another owner wants it or its time has passed.
 func (w *world) rest(a *worldAgent, t *worldTenure) {
 	switch {
@@ -364,6 +379,7 @@ func (w *world) end(a *worldAgent, t *worldTenure, kind lockagent.EventKind, why
 			e.Operator = "olga"
 		}
 		w.recordAt(a, ms, e)
+		t.ended = max(t.ended, e.Until)
 		if why == 0 || t.grants == 0 {
 			break
 		}
@@ -380,6 +396,7 @@ func (w *world) giveBack(a *worldAgent, t *worldTenure) {
 		inTime := !t.over && t.back == 0 && w.now < t.expires
 		if t.unanswered = w.happened(inTime, 2, "release without an answer"); t.unanswered {
 			w.free(a, t)
+			a.store.loose[t.lock] = max(a.store.loose[t.lock], t.ended)
 		}
 		a.debts = append(a.debts, t)
 		return

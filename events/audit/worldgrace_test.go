@@ -81,7 +81,7 @@ func (w *world) tellsGrace(a *worldAgent) {
 	w.record(a, e)
 }
 
-// comesBack has an agent put its tenures back that its store has forgotten.
+// comesBack has an agent ask for its tenures that its store has forgotten. It learns at once which of them are put back.
 func (w *world) comesBack(a *worldAgent) {
 	s := a.store
 	if !s.grace.away[a] {
@@ -90,22 +90,26 @@ func (w *world) comesBack(a *worldAgent) {
 	delete(s.grace.away, a)
 	for _, name := range worldLocks {
 		t := a.has[name]
-		if t == nil || !t.away || t.over {
+		if t == nil || !t.away && !t.over {
 			continue
 		}
 		t.away = false
-		if t.holds == 0 { // nothing shows that it was granted
+		switch {
+		case !t.rests && w.lapse(a, t):
+			continue
+		case t.holds == 0: // nothing shows that it was granted
 			t.over = true
 			continue
-		}
-		if w.cfg.evil == impatient {
-			if w.taken(s, t) {
-				t.over = true
-				continue
-			}
+		case t.over:
+		case w.cfg.evil == impatient && w.taken(s, t):
+			t.over = true
+		case w.cfg.evil == impatient:
 			s.locks[name] = append(s.locks[name], t)
 		}
-		if !t.fixed && w.now < t.expires {
+		switch {
+		case t.over:
+			w.denied(a, t)
+		case !t.fixed && w.now < t.expires:
 			w.confirm(t, s.clock(w.now))
 			a.newest, a.confirmed = w.now, max(a.confirmed, t.confirmed)
 		}
