@@ -185,3 +185,21 @@ func TestHistoriesOfImpatientStores(t *testing.T) {
 		t.Errorf("the verdicts are %v; %d overlaps were despite a grace period", verdicts, despite)
 	}
 }
+
+// Agents that do not keep to a grace period may be granted what others had before the reset. These learn of that when
+// they come back, before the store grants the lock again.
+func TestHistoriesOfHastyAgents(t *testing.T) {
+	hasty := 0
+	seeds(t, 100, func(seed uint64, r *rand.Rand) {
+		w := newWorld(r, worldConfig{length: 60_000, stores: 1, resets: true, grace: true, hasty: true})
+		if w.wrongOfAll(w.stream, closed(w.stream)) != "" {
+			fails(t, seed, "untouched", w, w.stream, (*world).wrongOfAll)
+		}
+		if w.had["hasty"] {
+			hasty++
+		}
+	})
+	if hasty == 0 {
+		t.Error("no agent took what another one had")
+	}
+}
