@@ -56,7 +56,8 @@ import "context"
 // granted.
 type Counters interface {
 	// Permits reads or changes the permits of a semaphore, whoever has them. A change that makes more permits free, or
-	// of the kind [Permits] adds some, wakes all waiters.
+	// of the kind [Permits] adds some, wakes all waiters. In a grace period the error of a change is a [*GraceError]: the
+	// holders may come back, and with them the number, see [Grace].
 	Permits(ctx context.Context, req PermitsRequest, done func(PermitsReply, error))
 	// Latch reads or changes the count of a latch.
 	Latch(ctx context.Context, req LatchRequest, done func(LatchReply, error))

@@ -10,8 +10,9 @@ import (
 // to come back. It is what servers of files and locks do after a restart, such as those of NFS and Chubby.
 //
 // A new incarnation of the store begins with a grace period. Meanwhile each Acquire ends with a [*GraceError], and no
-// Release passes a lock on. A Renew of a tenure that the store has forgotten puts the tenure back as it was, if its
-// Last is given. If two agents claim one lock, the greater Last decides, and the Renew of the other is not Held.
+// Release passes a lock on. Each change of permits ends with a [*GraceError], too. A Renew of a tenure that the store
+// has forgotten puts the tenure back as it was, if its Last is given. If two agents claim one lock, the greater Last
+// decides, and the Renew of the other is not Held.
 //
 // The store knows which agents may have tenures: the roll. Every agent that calls Listen is on it. The period ends when
 // each agent on the roll has come back, or when the longest lease is over that an agent which has not come back may
@@ -70,7 +71,7 @@ func (p *GracePeriod) Equal(other *GracePeriod) bool {
 
 // GraceError answers a request that does not wait (a try), or a break, if the store is in a grace period: it may have
 // forgotten tenures, and grants nothing new until their agents had time to come back. Nobody knows whether the lock is
-// held.
+// held. It also answers a change of permits that has waited in vain for the end of the period.
 type GraceError struct {
 	Name Name
 	Left time.Duration // how long the grace period may still last; most often it ends within a second

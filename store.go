@@ -55,8 +55,8 @@ import (
 // way when the store was closed may have taken effect, so close the agent before its store. [Definite] knows these
 // errors, and [ErrDeleted], which is the agent's, see [Counters].
 //
-// A [*GraceError] of an Acquire or a Break is not definite, but that call neither granted nor broke anything. See
-// [Grace].
+// A [*GraceError] of an Acquire, a Break or a change of permits is not definite, but that call neither granted nor
+// broke nor changed anything. See [Grace].
 //
 // After any other error the call may have taken effect, or may do so later. Then make the
 // same call again, or release the tenure. Every call can be repeated.

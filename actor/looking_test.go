@@ -3,6 +3,8 @@ package actor
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,6 +200,80 @@ func TestAChangeThatIsGivenUp(t *testing.T) {
 					}
 				}
 				if len(told) != 1 || told[0] == "" {
+					t.Errorf("the events tell of %q", told)
+				}
+			})
+		})
+	}
+}
+
+// changesToldOf are the changes of permits in the events: what was done, or why nobody knows whether.
+func changesToldOf(w *witness) (told []string) {
+	for _, e := range w.of(lockagent.EventPermits) {
+		told = append(told, fmt.Sprintf("%s %d: %s", e.Op, e.Permits, e.Err))
+	}
+	return told
+}
+
+// A change waits until a grace period is over. Then it is made once, and the events tell of it once.
+func TestAChangeWaitsForTheEndOfAGracePeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, w := memstore.New(), &witness{}
+		a := start(t, Config{Store: store, Recorder: w})
+		store.SetOutage(&lockagent.GraceError{Name: "door", Left: 20 * time.Second})
+		add := lockagent.PermitsRequest{Name: "door", Kind: lockagent.Semaphore, Op: lockagent.AddPermits, N: 3}
+		change := a.Permits(background, add)
+		time.Sleep(20 * time.Second)
+		silent(t, "the change", change)
+		store.SetOutage(nil)
+		if r := await(t, "the change", change); r.Err != nil || !r.Value.Done || r.Value.Free != 3 {
+			t.Errorf("%+v, %v", r.Value, r.Err)
+		}
+		if told := changesToldOf(w); !slices.Equal(told, []string{"add 3: "}) {
+			t.Errorf("the events tell of %q", told)
+		}
+	})
+}
+
+// A change that was refused because of a grace period was not made, and no event tells of it. If another call for it may
+// have been, one event does.
+func TestAChangeThatAGracePeriodRefuses(t *testing.T) {
+	quit := errors.New("quit")
+	grace := &lockagent.GraceError{Name: "door", Left: time.Hour}
+	for name, c := range map[string]struct {
+		before error // of the first call
+		give   func(a *Agent, cancel context.CancelCauseFunc)
+		want   []error
+		told   int
+	}{
+		"the period lasts":    {grace, nil, []error{lockagent.ErrGrace, lockagent.ErrStoreUnavailable}, 0},
+		"its context ends":    {grace, func(_ *Agent, c context.CancelCauseFunc) { c(quit) }, []error{quit}, 0},
+		"the agent is closed": {grace, func(a *Agent, _ context.CancelCauseFunc) { _ = a.Close() }, []error{grace}, 0},
+		"the first call may have taken effect": {
+			lockagent.ErrStoreUnavailable, nil, []error{lockagent.ErrGrace, lockagent.ErrStoreUnavailable}, 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, w := memstore.New(), &witness{}
+				a := start(t, Config{Store: store, Recorder: w})
+				ctx, cancel := context.WithCancelCause(background)
+				defer cancel(nil)
+				store.SetOutage(c.before)
+				change := a.Permits(ctx, changeOfPermits)
+				synctest.Wait()
+				store.SetOutage(grace)
+				if c.give != nil {
+					time.Sleep(time.Second)
+					c.give(a, cancel)
+				}
+				r := <-change
+				for _, want := range c.want {
+					if !errors.Is(r.Err, want) {
+						t.Errorf("%v, want %v", r.Err, want)
+					}
+				}
+				if told := changesToldOf(w); len(told) != c.told {
 					t.Errorf("the events tell of %q", told)
 				}
 			})

@@ -25,7 +25,8 @@ type directCall[R any] struct {
 	until   time.Time
 	tries   int
 	leave   func() bool // ends the watch on ctx, between two calls
-	failed  error       // of the last call that may have taken effect or not; nil if there was none
+	failed  error       // of the last call
+	unsure  bool        // whether a call may have taken effect or not
 	uncount func()      // tells the registry that the call is over
 }
 
@@ -60,6 +61,7 @@ func (c *directCall[R]) replied(reply R, err error) {
 		return
 	}
 	c.failed = err
+	c.unsure = c.unsure || !errors.Is(err, lockagent.ErrGrace) // a call that a grace period refuses has no effect
 	pause := min(retryMin<<min(c.tries, 16), retryMax)
 	if !time.Now().Add(pause).Before(c.until) {
 		c.end(reply, err)
@@ -116,7 +118,7 @@ const changeFor = 30 * time.Second
 // Permits reads or changes the permits of a semaphore. The agent sets req.Change. It makes the
 // call again until the store has answered, ctx ends, or half a minute has passed. However often it
 // does, a change counts once. The error is then [lockagent.ErrStoreUnavailable], or the cause of ctx: the
-// change may have taken effect. Neither to read nor to change is a use of the name. The channel is like
+// change may have taken effect. So a change waits for the end of a grace period. Neither to read nor to change is a use of the name. The channel is like
 // that of [Agent.Break].
 func (a *Agent) Permits(
 	ctx context.Context, req lockagent.PermitsRequest,
@@ -134,7 +136,7 @@ func (a *Agent) Permits(
 	c := &directCall[lockagent.PermitsReply]{agent: a, ctx: ctx, lasts: changeFor}
 	c.call = func(done func(lockagent.PermitsReply, error)) { a.layers.counters.Permits(valuesOf(ctx), req, done) }
 	c.done = func(reply lockagent.PermitsReply, err error) {
-		if err == nil && reply.Done || err != nil && c.failed != nil { // in that case a call may have taken effect
+		if err == nil && reply.Done || err != nil && c.unsure {
 			a.changed(&req, &reply, err)
 		}
 		deliver(reply, err)

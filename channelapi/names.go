@@ -76,7 +76,8 @@ var (
 	// [*HeldError].
 	ErrHeld = lockagent.ErrHeld
 	// ErrGrace: the store waits for the holders of before, because it may have forgotten them, and the request has
-	// [Try]. The error is a [*GraceError], which is ErrStoreUnavailable as well.
+	// [Try], or is a break, or a change of permits that has waited for half a minute. The error is a [*GraceError], which
+	// is ErrStoreUnavailable as well.
 	ErrGrace = lockagent.ErrGrace
 	// ErrNotGranted: the channel delivered its grant before, or the agent took the grant back.
 	ErrNotGranted = lockagent.ErrNotGranted

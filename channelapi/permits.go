@@ -137,7 +137,8 @@ func (p *permits) StatusAsync(ctx context.Context) <-chan Result[PermitsStatus] 
 // TrySetPermits and the other methods that change a number make sure that the change counts once,
 // also if the store is silent for a while. If ctx ends first, they return the cause of ctx. If the
 // store is silent for too long, the error is [ErrStoreUnavailable]. In both cases the change may have
-// taken effect.
+// taken effect. If the store waits for the holders of before, so does the change: usually for less than a second. After
+// half a minute the error is a [*GraceError].
 func (p *permits) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	return answer(ctx, p.TrySetPermitsAsync(ctx, n))
 }

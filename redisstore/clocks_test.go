@@ -140,3 +140,35 @@ func TestAStepIsTold(t *testing.T) {
 		)
 	}
 }
+
+// The reply to a change of permits that is made again is as old as the change. So it does not show that the clock was
+// set back.
+func TestAChangeMadeAgainShowsNoStep(t *testing.T) {
+	s := openURL(t, redistest.Start(t).URL())
+	told := make(chan lockagent.Reset, 10)
+	s.OnReset(func(r lockagent.Reset) { told <- r })
+	granted, err := storetest.Acquire(t, s, lockagent.AcquireRequest{
+		Name: "orders", Tenure: tenure(1), Lease: time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := lockagent.PermitsRequest{
+		Name: "seats", Kind: lockagent.Semaphore, Op: lockagent.AddPermits, N: 3, Change: string(lockagent.NewAgentID()),
+	}
+	first, err := storetest.Permits(t, s, add)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.clocks.change(s.slot("orders"), func(of *clock) { // as if the change was made an hour ago
+		of.last.sent, of.last.received = of.last.sent.Add(-time.Hour), of.last.received.Add(-time.Hour)
+	})
+	if again, err := storetest.Permits(t, s, add); err != nil || again != first {
+		t.Errorf("%+v, %v; want %+v", again, err, first)
+	}
+	next := lockagent.Reset{From: granted.Incarnation, To: granted.Incarnation, Reason: "the next"}
+	s.incarnations.report(next)
+	if got := within(t, told); got != next {
+		t.Errorf("told %+v", got)
+	}
+}

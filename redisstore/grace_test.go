@@ -163,19 +163,36 @@ func TestGraceInACluster(t *testing.T) {
 	}
 }
 
+// whereOrdersIs starts a server that has "orders".
+var whereOrdersIs = map[string]func(*testing.T) (url string, server *redistest.Server){
+	"a lone server": func(t *testing.T) (string, *redistest.Server) {
+		server := redistest.Start(t)
+		return server.URL(), server
+	},
+	"a node of a Cluster": func(t *testing.T) (string, *redistest.Server) {
+		cluster := redistest.StartCluster(t, 2)
+		return cluster.URL(), cluster.NodeOf("orders")
+	},
+}
+
+// hearsOfTheHolder waits until the rival's store knows that the agent is on the roll of the server that has "orders".
+func hearsOfTheHolder(t *testing.T, rivals *Store) {
+	t.Helper()
+	if _, err := storetest.Acquire(t, rivals, wishOf(rival, 1)); err != nil {
+		t.Fatal(err)
+	}
+	waittest.Until(t, "the rival to hear of the holder", func() bool {
+		rivals.roll.mu.Lock()
+		defer rivals.roll.mu.Unlock()
+		_, heard := rivals.shard(rivals.slot("orders")).members[script.Member{Agent: agent, Lease: time.Minute}]
+		return heard
+	})
+}
+
 // A break at a server that forgot is refused until the holders have come back, also if the break is the first call that
 // finds it so. Afterwards the holds are broken.
 func TestNoBreakAtAServerThatForgot(t *testing.T) {
-	for where, start := range map[string]func(*testing.T) (url string, server *redistest.Server){
-		"a lone server": func(t *testing.T) (string, *redistest.Server) {
-			server := redistest.Start(t)
-			return server.URL(), server
-		},
-		"a node of a Cluster": func(t *testing.T) (string, *redistest.Server) {
-			cluster := redistest.StartCluster(t, 2)
-			return cluster.URL(), cluster.NodeOf("orders")
-		},
-	} {
+	for where, start := range whereOrdersIs {
 		for how, forget := range forgets {
 			t.Run(where+"/"+how, func(t *testing.T) {
 				t.Parallel()
@@ -183,16 +200,7 @@ func TestNoBreakAtAServerThatForgot(t *testing.T) {
 				holder, periods := graced(t, url, agent)
 				operator, _ := graced(t, url, rival)
 				held := holdsOfEachKind(t, holder)
-				if _, err := storetest.Acquire(t, operator, wishOf(rival, 1)); err != nil { // so it hears of the holder
-					t.Fatal(err)
-				}
-				waittest.Until(t, "the operator to hear of the holder", func() bool {
-					operator.roll.mu.Lock()
-					defer operator.roll.mu.Unlock()
-					roll := operator.shard(operator.slot("orders")).members
-					_, heard := roll[script.Member{Agent: agent, Lease: time.Minute}]
-					return heard
-				})
+				hearsOfTheHolder(t, operator)
 				forget(server)
 				refused := func(when string) {
 					t.Helper()

@@ -22,6 +22,7 @@ type family struct {
 	// reasserts are renewals in a grace period.
 	reasserts *batches[lockagent.RenewRequest, lockagent.RenewReply]
 	breaks    batches[lockagent.BreakRequest, lockagent.BreakReply]
+	changes   batches[lockagent.PermitsRequest, lockagent.PermitsReply] // only of semaphores
 
 	acquire func(
 		ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),

@@ -33,27 +33,34 @@ func (s *Store) permits(kind lockagent.LockKind) *family {
 		room.RenewPermits(c, &reqs[0])
 	}
 	f.renewals.refused = func(req *lockagent.RenewRequest, err error) error { return completed(err, req.Name, kind) }
+
+	f.changes.store, f.changes.lone = s, true
+	f.changes.write = func(c *script.Call, reqs []lockagent.PermitsRequest, past script.Past) {
+		room.ChangePermits(c, &reqs[0], s.remembers(), past)
+	}
+	f.changes.read = func(reply string, past script.Past, outcomes []script.Outcome[lockagent.PermitsReply]) (err error) {
+		outcomes[0].Reply, err = script.ReadPermitsChanged(reply, past)
+		return err
+	}
+	// The server may have kept a reply for a while. So the time in it is no reading of the clock.
+	f.changes.time = func(*lockagent.PermitsReply) (lockagent.StoreTime, lockagent.Token) { return 0, 0 }
+	f.changes.look = func(slot uint16, _ uint64, outcomes []script.Outcome[lockagent.PermitsReply]) {
+		s.clocks.note(slot, "", outcomes[0].Reply.At, 0)
+	}
+	f.changes.refused = func(req *lockagent.PermitsRequest, err error) error { return completed(err, req.Name, kind) }
 	return f
 }
 
 // Permits implements [lockagent.Counters].
 func (s *Store) Permits(_ context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
-	if _, err := s.check(req.Name, req.Kind, req.Check()); err != nil {
+	f, err := s.check(req.Name, req.Kind, req.Check())
+	if err != nil {
 		done(lockagent.PermitsReply{}, err)
 		return
 	}
-	slot := s.slot(req.Name)
-	past, _ := s.past(slot)
-	var c script.Call
-	s.room.ChangePermits(&c, &req, s.remembers())
-	s.send(&c, slot, func(text string, err error) {
-		var reply lockagent.PermitsReply
-		if err == nil {
-			reply, err = script.ReadPermitsChanged(text, past)
-			s.clocks.note(slot, past.Incarnation, reply.At, 0)
-		}
-		done(reply, completed(err, req.Name, req.Kind))
-	})
+	t := f.changes.blank(s.slot(req.Name))
+	t.add(req, done)
+	s.lanes.Send(t.write())
 }
 
 // remembers is for how long the server remembers a change of a semaphore or a latch, at least a minute. An agent

@@ -87,8 +87,8 @@ func (p *packer) pack(items []transport.Item) []*transport.Call {
 	return p.calls
 }
 
-// batches say how calls of one kind travel: acquires, releases, renewals or breaks. They are safe for
-// concurrent use.
+// batches say how calls of one kind travel: acquires, releases, renewals, breaks or changes of permits. They
+// are safe for concurrent use.
 type batches[Q, A any] struct {
 	store *Store
 	// write writes the script for locks whose keys travel together.

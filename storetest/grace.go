@@ -333,6 +333,39 @@ var gracePermitClauses = []clause{
 		},
 	},
 	{
+		name: "no number is changed",
+		says: "Each change of permits ends with a [*GraceError], too.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.comingBack(t, minute)
+			first, second := user{one.party}, user{two.party}
+			first.change(lockagent.TrySetPermits, 5)
+			last := first.takes(2, 2).Token
+			h.forgets(t)
+			two.begins()
+			refused := func() {
+				t.Helper()
+				for _, op := range []lockagent.PermitsOp{
+					lockagent.TrySetPermits, lockagent.SetPermits, lockagent.AddPermits, lockagent.DrainPermits,
+					lockagent.ReleasePermit, lockagent.ExtendPermit, lockagent.DeletePermits,
+				} {
+					if req := second.of(op, first.tenure(2).PermitID(1)); req.Check() == nil { // some are of one kind
+						second.fails(req, lockagent.ErrGrace)
+					}
+				}
+			}
+			refused()
+			one.permits(2, 2, 5, last, true)
+			refused()
+			one.came()
+			two.came()
+			two.ends()
+			second.counts(3, 2)
+			if deleted := second.change(lockagent.DeletePermits, 0); !deleted.Done {
+				t.Errorf("DeletePermits = %+v; want it done after the period", deleted)
+			}
+		},
+	},
+	{
 		name: "permits come back, and their number",
 		says: "the number of its permits, and the number of all permits when the store granted those",
 		prove: func(t *testing.T, h *Harness) {

@@ -140,6 +140,16 @@ var graceDefects = []defect{
 		"puts one permit back", "GracePermits/permits come back, and their number",
 		renewing(func(req *lockagent.RenewRequest) { req.Permits = min(req.Permits, 1) }),
 	},
+	{"changes permits in a grace period", "GracePermits/no number is changed", func(s *spoilt) {
+		permits := s.permits
+		s.permits = func(req lockagent.PermitsRequest) (lockagent.PermitsReply, error) {
+			reply, err := permits(req)
+			if errors.Is(err, lockagent.ErrGrace) && req.Op == lockagent.DeletePermits {
+				reply, err = lockagent.PermitsReply{At: 1}, nil
+			}
+			return reply, err
+		}
+	}},
 	{"grants permits in a grace period", "GracePermits/nothing new is granted", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {

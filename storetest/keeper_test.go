@@ -102,7 +102,7 @@ func (k *keeper) waitForNobody() {
 
 // join has a store keep grace periods.
 func (k *keeper) join(s *spoilt) {
-	acquire, renew, listen, breakLock := s.acquire, s.renew, s.listen, s.breakLock
+	acquire, renew, listen, breakLock, permits := s.acquire, s.renew, s.listen, s.breakLock, s.permits
 	var self lockagent.AgentID
 	var since string
 	s.listen = func(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
@@ -126,11 +126,17 @@ func (k *keeper) join(s *spoilt) {
 		}
 		return breakLock(req)
 	}
+	s.permits = func(req lockagent.PermitsRequest) (lockagent.PermitsReply, error) {
+		if left := k.left(); left > 0 && req.Check() == nil && req.Op != lockagent.ReadPermits {
+			return lockagent.PermitsReply{}, &lockagent.GraceError{Name: req.Name, Left: left}
+		}
+		return permits(req)
+	}
 	s.renew = func(req lockagent.RenewRequest) (lockagent.RenewReply, error) {
 		reply, err := renew(req)
 		if err == nil && !reply.Held && req.Last > 0 && k.left() > 0 && k.mayHave(s, req) {
 			reply.Held = true
-			k.putBack(s, acquire, req)
+			k.putBack(acquire, permits, req)
 		}
 		return reply, err
 	}
@@ -182,7 +188,8 @@ func (k *keeper) mayHave(s *spoilt, req lockagent.RenewRequest) bool {
 
 // putBack gives a tenure back what it had.
 func (k *keeper) putBack(
-	s *spoilt, acquire func(lockagent.AcquireRequest) (lockagent.AcquireReply, error), req lockagent.RenewRequest,
+	acquire func(lockagent.AcquireRequest) (lockagent.AcquireReply, error),
+	permits func(lockagent.PermitsRequest) (lockagent.PermitsReply, error), req lockagent.RenewRequest,
 ) {
 	again := lockagent.AcquireRequest{
 		Name: req.Name, Kind: req.Kind, Mode: req.Mode, Tenure: req.Tenure, Lease: req.Lease, Floor: req.Last,
@@ -190,7 +197,7 @@ func (k *keeper) putBack(
 	}
 	change := func(op lockagent.PermitsOp, n int) (reply lockagent.PermitsReply) {
 		if req.Kind == lockagent.Semaphore || req.Kind == lockagent.Permits {
-			reply, _ = s.permits(lockagent.PermitsRequest{
+			reply, _ = permits(lockagent.PermitsRequest{
 				Name: req.Name, Kind: req.Kind, Op: op, N: n, Change: string(lockagent.NewAgentID()),
 			})
 		}

@@ -491,7 +491,7 @@ func TestForeignPermits(t *testing.T) {
 				c.take()
 			} else {
 				req := lockagent.PermitsRequest{Name: "orders", Kind: c.kind, Op: change, N: 7}
-				c.room.ChangePermits(&c.call, &req, time.Minute)
+				c.room.ChangePermits(&c.call, &req, time.Minute, c.past)
 				c.must(&c.call)
 			}
 			c.ask(agentA, 5, true)

@@ -228,8 +228,8 @@ func TestAnotherIncarnationAfterAHomeThatMoved(t *testing.T) {
 	}
 }
 
-// A break at a node that was emptied is refused until the holders had time to come back, whatever the clock of the
-// lock's slot says, and whatever the agent knows.
+// A break, or a change of permits, at a node that was emptied is refused until the holders had time to come back,
+// whatever the clock of the lock's slot says, and whatever the agent knows.
 func TestNoBreakAtANodeThatWasEmptied(t *testing.T) {
 	redistest.NeedsSharded(t)
 	t.Parallel()
@@ -241,7 +241,12 @@ func TestNoBreakAtANodeThatWasEmptied(t *testing.T) {
 	orders := wish(lock+lockagent.Name(lockagent.PlainLock), agentA, 1)
 	held := s.grant(orders)
 	s.Do("FLUSHALL")
-	s.noBreak("before anybody has looked", lock, "")
+	refuses := func(when, incarnation string) {
+		t.Helper()
+		s.noBreak(when, lock, incarnation)
+		s.noChange(when, lock+"of ", incarnation)
+	}
+	refuses("before anybody has looked", "")
 	if keys := s.Do("KEYS", "*").([]any); len(keys) > 0 {
 		t.Errorf("the node has %q", keys)
 	}
@@ -262,18 +267,19 @@ func TestNoBreakAtANodeThatWasEmptied(t *testing.T) {
 		}
 		for _, known := range []string{"", before.Name, seen.Name} {
 			s.past = Past{Home: home, Incarnation: known}
-			s.noBreak(when+", and the agent knows "+known, lock, seen.Name)
+			refuses(when+", and the agent knows "+known, seen.Name)
 		}
 	}
 	s.Do("DEL", clock)
 	if !s.reassert(orders, held.Token) {
 		t.Error("the holder has not come back")
 	}
-	s.noBreak("the holder has come back", lock, seen.Name)
+	s.permitsComeBack(lock+"of ", held.Token)
+	refuses("the holder has come back", seen.Name)
 	s.lives(string(orders.Name), 30*time.Second)
 
 	s.Do("DEL", "lockagent_grace:{"+string(home)+"}")
-	s.noBreak("when the period is over", lock, "")
+	refuses("when the period is over", "")
 	s.look(Look{Grace: true, Known: seen.Name})
 	for _, kind := range everyKind {
 		if err := s.breakAs(kind, lock+lockagent.Name(kind)); err != nil {
@@ -283,4 +289,5 @@ func TestNoBreakAtANodeThatWasEmptied(t *testing.T) {
 	if s.Do("EXISTS", string(orders.Name)) != int64(0) {
 		t.Error("the lock was not broken")
 	}
+	s.allChange(lock + "of ")
 }

@@ -111,7 +111,7 @@ func (r Room) InspectPermits(c *Call, name lockagent.Name, kind lockagent.LockKi
 
 // ChangePermits writes the call that reads or changes the numbers of a semaphore, see
 // permits_change.lua. The reply to the change is kept so long.
-func (r Room) ChangePermits(c *Call, req *lockagent.PermitsRequest, kept time.Duration) {
+func (r Room) ChangePermits(c *Call, req *lockagent.PermitsRequest, kept time.Duration, past Past) {
 	r.permits(c, permitsChangeScript, req.Name, req.Kind)
 	number := c.text.number(uint64(max(req.N, -req.N)))
 	if req.N < 0 {
@@ -124,7 +124,7 @@ func (r Room) ChangePermits(c *Call, req *lockagent.PermitsRequest, kept time.Du
 	}
 	c.Args = append(
 		c.Args, string(req.Op), number, string(req.ID), c.text.milliseconds(req.Lease), change,
-		c.text.milliseconds(kept),
+		c.text.milliseconds(kept), r.incarnation(&past),
 	)
 }
 

@@ -6,12 +6,16 @@
 -- ARGV[10]  the lease in ms
 -- ARGV[11]  the key of the change, which has the reply for a while, or ""
 -- ARGV[12]  for how long, in ms
+-- ARGV[13]  the incarnation that the agent knows, see acquire.lua
 --
--- An error "MANY <number>" says that there would be too many permits, or too few.
+-- An error "MANY <number>" says that there would be too many permits, or too few. If holders may come back, with their
+-- permits and the number, the error of a change begins with "GRACE" or "LOOK", see grace.lua.
 -- Reply: "<at> <1 if done> <number of the operation> <1 if the semaphore exists> <free> <taken>"
 
 local call, pcall = redis.call, redis.pcall
 local seen = call('TIME')
+
+--include grace.lua
 
 --include permits.lua
 
@@ -27,19 +31,24 @@ local function permits_find(s, digits)
   end
 end
 
-local s, err = permits_read(KEYS[1], ARGV, seen)
-if err then
-  return redis.error_reply(err)
-end
 local op, number, change = ARGV[7], ARGV[8] + 0, ARGV[11]
 local before = change ~= '' and call('GETRANGE', change, '0', '-1') or ''
 if before ~= '' then
   return before
 end
+local time = clock_read(ARGV[6], seen)
+local refused = op ~= 'read' and grace_refuses(time, ARGV[13])
+if refused then
+  return refused
+end
+local s, err = permits_read(KEYS[1], ARGV, seen)
+if err then
+  return redis.error_reply(err)
+end
 -- A key of another type is an error before the change has counted, and not when permits are passed.
 call('HLEN', s.taken)
 call('ZCARD', s.tenures)
-local back, at = permits_reclaim(s), clock_shows(clock_read(ARGV[6], seen))
+local back, at = permits_reclaim(s), clock_shows(time)
 local known = s.ids and call('ZCARD', s.ids) or 0 -- the permits with ids that are taken
 local done, told, more = false, 0, nil -- so many more permits are to be free
 if op == 'tryset' and not s.free then

@@ -1,7 +1,9 @@
 package script
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -65,5 +67,120 @@ func TestTheFirstPlaceOfASemaphoreMayBeAGhost(t *testing.T) {
 				t.Errorf("the second one heard %q", got)
 			}
 		})
+	}
+}
+
+// changesOf has each change of a semaphore, of a semaphore of its own. A change of one permit is about the first one of
+// agent A.
+func changesOf(lock lockagent.Name) (changes []lockagent.PermitsRequest) {
+	for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
+		for _, op := range []lockagent.PermitsOp{
+			lockagent.TrySetPermits, lockagent.SetPermits, lockagent.AddPermits, lockagent.DrainPermits,
+			lockagent.ReleasePermit, lockagent.ExtendPermit, lockagent.DeletePermits,
+		} {
+			req := lockagent.PermitsRequest{
+				Name: lock + lockagent.Name(kind) + "/" + lockagent.Name(op), Kind: kind, Op: op, N: 7,
+				Change: string(lockagent.NewAgentID()), ID: tenure(agentA, 1).PermitID(1), Lease: time.Minute,
+			}
+			if req.Check() == nil { // some are of one kind
+				changes = append(changes, req)
+			}
+		}
+	}
+	return changes
+}
+
+func (s *server) change(req lockagent.PermitsRequest) (lockagent.PermitsReply, error) {
+	s.t.Helper()
+	s.room.ChangePermits(&s.call, &req, time.Minute, s.past)
+	text, err := s.send(&s.call)
+	if err != nil {
+		return lockagent.PermitsReply{}, Refused(err.Error())
+	}
+	return ReadPermitsChanged(text, s.past)
+}
+
+// noChange makes each change. It expects what noBreak does, and that a look is answered.
+func (s *server) noChange(when string, lock lockagent.Name, incarnation string) {
+	s.t.Helper()
+	for _, req := range changesOf(lock) {
+		_, err := s.change(req)
+		grace, refused := errors.AsType[*GraceError](err)
+		if refused && (grace.Incarnation != incarnation || grace.Left < 20*time.Second) ||
+			!refused && (incarnation != "" || !errors.Is(err, ErrForgotten)) {
+			s.t.Errorf("%s: the change %q of the kind %q: %v", when, req.Op, req.Kind, err)
+		}
+		req.Op = lockagent.ReadPermits
+		if _, err := s.change(req); err != nil {
+			s.t.Errorf("%s: a look at the kind %q: %v", when, req.Kind, err)
+		}
+	}
+}
+
+// permitsComeBack puts the tenure of agent A back that has one permit of five, of the semaphore of each change.
+func (s *server) permitsComeBack(lock lockagent.Name, last lockagent.Token) {
+	s.t.Helper()
+	for _, c := range changesOf(lock) {
+		s.room.ReassertPermits(&s.call, &lockagent.RenewRequest{
+			Name: c.Name, Kind: c.Kind, Tenure: tenure(agentA, 1), Lease: 30 * time.Second, Last: last, Permits: 1, Total: 5,
+		}, s.past)
+		outcomes := make([]Outcome[lockagent.RenewReply], 1)
+		if err := ReadRenewed(s.must(&s.call), s.past, outcomes); err != nil || !outcomes[0].Reply.Held {
+			s.t.Fatalf("%q has not come back: %+v, %v", c.Name, outcomes[0], err)
+		}
+	}
+}
+
+// allChange makes each change of semaphores of which agent A has one permit of five.
+func (s *server) allChange(lock lockagent.Name) {
+	s.t.Helper()
+	free := map[lockagent.PermitsOp]int{
+		lockagent.TrySetPermits: 4, lockagent.SetPermits: 6, lockagent.AddPermits: 11, lockagent.DrainPermits: 0,
+		lockagent.ReleasePermit: 5, lockagent.ExtendPermit: 4, lockagent.DeletePermits: 0,
+	}
+	for _, req := range changesOf(lock) {
+		r, err := s.change(req)
+		if err != nil || r.Done != (req.Op != lockagent.TrySetPermits) || r.Free != free[req.Op] {
+			s.t.Errorf("after the period: the change %q of the kind %q: %+v, %v", req.Op, req.Kind, r, err)
+		}
+	}
+}
+
+// In a grace period nobody knows how many permits there are, and who has which, so nobody changes that: holders may put
+// their permits back, and the number. Nor does anybody know before somebody has looked at a database that was emptied.
+func TestNoChangeOfPermitsInGrace(t *testing.T) {
+	s := start(t)
+	s.noChange("before anybody has looked", "orders", "")
+	s.expectKeys()
+	seen := s.look(Look{Grace: true, Known: "1.feed.1", Roll: []Member{annaOnTheRoll}})
+	s.noChange("in the period", "orders", seen.Name)
+	s.permitsComeBack("orders", 1700)
+	s.noChange("the holder has come back", "orders", seen.Name)
+	s.Do("DEL", graceKey)
+	s.allChange("orders")
+}
+
+// A change that has taken effect is answered as before, also in a grace period: the server remembers it with the
+// numbers, or has forgotten both.
+func TestAChangeOfPermitsFromBeforeAGracePeriod(t *testing.T) {
+	for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
+		s := start(t)
+		known := s.look(Look{Grace: true})
+		req := lockagent.PermitsRequest{
+			Name: "orders", Kind: kind, Op: lockagent.AddPermits, N: 7, Change: string(lockagent.NewAgentID()),
+		}
+		before, err := s.change(req)
+		if err != nil || !before.Done {
+			t.Fatalf("%+v, %v", before, err)
+		}
+		s.Do("DEL", "lockagent_clock") // another run has the data
+		s.look(Look{Grace: true, Known: known.Name, Roll: []Member{annaOnTheRoll}})
+		if again, err := s.change(req); err != nil || again != before {
+			t.Errorf("%s: made again: %+v, %v; want %+v", kind, again, err, before)
+		}
+		req.Change = string(lockagent.NewAgentID())
+		if other, err := s.change(req); err == nil {
+			t.Errorf("%s: another change: %+v", kind, other)
+		}
 	}
 }
