@@ -3,17 +3,22 @@ package lockcmd
 import (
 	"bytes"
 	"context"
+	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
@@ -40,8 +45,23 @@ func (forgetful) Acquire(
 	}})
 }
 
-// start has the daemon listen on a socket.
-func (f forgetful) start(t *testing.T) (path string) {
+// forgetfulCounts is a daemon whose store has waited for the holders of before, for as long as two calls took.
+type forgetfulCounts struct {
+	lockagentv1connect.UnimplementedCountServiceHandler
+	calls atomic.Int32
+}
+
+func (f *forgetfulCounts) Permits(
+	_ context.Context, req *lockagentv1.PermitsRequest,
+) (*lockagentv1.PermitsResponse, error) {
+	if f.calls.Add(1) <= 2 {
+		return nil, wire.Refuse(&lockagent.GraceError{Name: lockagent.Name(req.GetName()), Left: time.Second})
+	}
+	return &lockagentv1.PermitsResponse{Done: true, Exists: true, Free: req.GetN()}, nil
+}
+
+// serve has a daemon listen on a socket.
+func serve(t *testing.T, service string, handler http.Handler) (path string) {
 	t.Helper()
 	path = socketPath(t)
 	listener, err := net.Listen("unix", path)
@@ -49,7 +69,7 @@ func (f forgetful) start(t *testing.T) (path string) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle(lockagentv1connect.NewLockServiceHandler(f))
+	mux.Handle(service, handler)
 	server := &http.Server{Handler: mux}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
@@ -60,7 +80,8 @@ func (f forgetful) start(t *testing.T) (path string) {
 // is told to come again, as if the store were away, also if a held lock has a code of its own. One whose wait ends has
 // not had the lock in time.
 func TestALockInAGracePeriod(t *testing.T) {
-	path := forgetful{}.start(t)
+	service, handler := lockagentv1connect.NewLockServiceHandler(forgetful{})
+	path := serve(t, service, handler)
 	const told = "waits for up to 1.2s for the holders to come back"
 	for args, want := range map[string]int{
 		"-n door true":         cli.ExitUnavailable,
@@ -83,5 +104,31 @@ func TestALockInAGracePeriod(t *testing.T) {
 				t.Errorf("%s %s: exit code %d, want %d: %v, %s", verb, args, cli.CodeOf(err), want, err, &out)
 			}
 		}
+	}
+}
+
+// The number of slots is not set while the store waits for the holders of before. A request that waits for the lock waits
+// for that as well, and a try ends.
+func TestSlotsInAGracePeriod(t *testing.T) {
+	for what, c := range map[string]struct {
+		req   *lockagentv1.AcquireRequest
+		code  int
+		calls int32
+	}{
+		"lock --slots":       {&lockagentv1.AcquireRequest{Name: "door"}, cli.ExitOK, 3},
+		"lock --slots -w 1h": {&lockagentv1.AcquireRequest{Name: "door", Wait: durationpb.New(time.Hour)}, cli.ExitOK, 3},
+		"lock --slots -n":    {&lockagentv1.AcquireRequest{Name: "door", Try: true}, cli.ExitUnavailable, 1},
+	} {
+		counts := &forgetfulCounts{}
+		service, handler := lockagentv1connect.NewCountServiceHandler(counts)
+		d := client.New(serve(t, service, handler))
+		h := &holding{supervision: new(supervision), stderr: io.Discard, news: make(chan news), signals: make(chan os.Signal)}
+		asked := acquiring(c.req)
+		err := h.provide(d, "door", &asked, 2)
+		if code := cli.CodeOf(err); code != c.code || counts.calls.Load() != c.calls {
+			t.Errorf("%s: exit code %d after %d calls, want %d after %d: %v", what, code, counts.calls.Load(), c.code, c.calls, err)
+		}
+		h.leave()
+		d.Close()
 	}
 }

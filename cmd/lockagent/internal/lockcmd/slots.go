@@ -33,8 +33,16 @@ func (h *holding) provide(d *client.Daemon, name lockagent.Name, asked *opening,
 	if left := asked.silence(); left >= 0 {
 		defer time.AfterFunc(left, func() { cancel(silentFailure(d, asked)) }).Stop()
 	}
+	// The daemon waits for its store: that may be away, or wait for the holders of before. A request that may wait does so
+	// for as long as it would wait for the lock.
+	patience := func(err error) time.Duration {
+		if cli.CodeOf(err) == cli.ExitUnavailable && !follow.Leaves(err) && !asked.try {
+			return cmp.Or(asked.wait, lockagent.MaxLease)
+		}
+		return asked.patience(err)
+	}
 	var set int32
-	err := follow.Repeat(ctx, asked.patience, func() (err error) {
+	err := follow.Repeat(ctx, patience, func() (err error) {
 		set, err = slotsOf(ctx, d, &lockagentv1.PermitsRequest{Name: string(name), Op: lockagentv1.PermitsOp_PERMITS_OP_TRY_SET, N: slots})
 		return err
 	})
