@@ -118,8 +118,8 @@ const changeFor = 30 * time.Second
 // Permits reads or changes the permits of a semaphore. The agent sets req.Change. It makes the
 // call again until the store has answered, ctx ends, or half a minute has passed. However often it
 // does, a change counts once. The error is then [lockagent.ErrStoreUnavailable], or the cause of ctx: the
-// change may have taken effect. So a change waits for the end of a grace period. Neither to read nor to change is a use of the name. The channel is like
-// that of [Agent.Break].
+// change may have taken effect. So a change waits for the end of a grace period. Neither to read nor to change is a use
+// of the name. The channel is like that of [Agent.Break].
 func (a *Agent) Permits(
 	ctx context.Context, req lockagent.PermitsRequest,
 ) <-chan lockagent.Result[lockagent.PermitsReply] {
