@@ -235,8 +235,8 @@ func TestAChangeWaitsForTheEndOfAGracePeriod(t *testing.T) {
 	})
 }
 
-// A change that was refused because of a grace period was not made, and no event tells of it. If another call for it may
-// have been, one event does.
+// A change that was refused because of a grace period was not made, and no event tells of it. If another call for it
+// may have been, one event does.
 func TestAChangeThatAGracePeriodRefuses(t *testing.T) {
 	quit := errors.New("quit")
 	grace := &lockagent.GraceError{Name: "door", Left: time.Hour}

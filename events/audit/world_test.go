@@ -100,7 +100,7 @@ type worldStore struct {
 	kind   lockagent.LockKind // of its semaphore,
 	total  int                // which has so many permits; 0: nobody has set it
 	locks  map[lockagent.Name][]*worldTenure
-	loose  map[lockagent.Name]lockagent.StoreTime // by when tenures ended, as far as the agents know: the answers were lost
+	loose  map[lockagent.Name]lockagent.StoreTime // by when tenures whose answers were lost had ended
 	inc    int                                    // the incarnation
 	set    int                                    // how far its clock is from the true time
 	token  lockagent.StoreTime                    // the greatest that it gave out

@@ -81,7 +81,8 @@ func (w *world) tellsGrace(a *worldAgent) {
 	w.record(a, e)
 }
 
-// comesBack has an agent ask for its tenures that its store has forgotten. It learns at once which of them are put back.
+// comesBack has an agent ask for its tenures that its store has forgotten. It learns at once which of them are put
+// back.
 func (w *world) comesBack(a *worldAgent) {
 	s := a.store
 	if !s.grace.away[a] {

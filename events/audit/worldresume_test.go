@@ -62,7 +62,8 @@ func (w *world) leaves(a *worldAgent, published int) {
 	w.agents = append(w.agents, next)
 }
 
-// goesOn begins the process that goes on. Whoever reads the log may have judged its holds up to the end of their leases.
+// goesOn begins the process that goes on. Whoever reads the log may have judged its holds up to the end of their
+// leases.
 func (w *world) goesOn(a *worldAgent) {
 	for _, t := range a.has {
 		w.had["left"] = w.had["left"] || w.now >= t.expires
@@ -83,8 +84,8 @@ func (w *world) neverBegins(a *worldAgent) {
 	w.gone(a)
 }
 
-// Processes may stop with holds, and none goes on with them in time. Agents may not know when the store took a lock back.
-// Then a true history may be unproven, although its log is whole.
+// Processes may stop with holds, and none goes on with them in time. Agents may not know when the store took a lock
+// back. Then a true history may be unproven, although its log is whole.
 func TestHistoriesOfEndsThatAreNotKnown(t *testing.T) {
 	for name, cfg := range map[string]worldConfig{
 		"Left":       {length: 30_000, stores: 1, resumes: true},

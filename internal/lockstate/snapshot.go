@@ -159,7 +159,8 @@ func (s *State) saved() (SavedTenure, bool) {
 		a := &s.attempt
 		return SavedTenure{
 			Number: a.number, Part: s.part, Asks: true, Queued: a.queued(), Arrived: a.arrived, Mode: a.mode,
-			Contested: a.contested, Wanted: a.wanted, Unanswered: a.unanswered || s.phase == asking, Open: max(a.open, a.callLease(s.phase)),
+			Contested: a.contested, Wanted: a.wanted, Unanswered: a.unanswered || s.phase == asking,
+			Open: max(a.open, a.callLease(s.phase)),
 		}, a.number != 0
 	}
 	t := &s.tenure

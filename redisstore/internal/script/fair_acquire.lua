@@ -3,8 +3,8 @@
 --
 --   * A last argument says how messages travel, see release.lua. A tenure asks for a place also if its agent is
 --     "unqueued". In place of how messages travel, its argument is when the tenure was first told that it has a place,
---     or 0. If the place was lost, the tenure gets one by that time. In a grace period, when the reply is an error, only
---     tenures with such a time get their places.
+--     or 0. If the place was lost, the tenure gets one by that time. In a grace period, when the reply is an error,
+--     only tenures with such a time get their places.
 --   * A tenure has its place for as long as it asks. In place of "i q", a line says
 --       i k <within> <ms> <outsiders> <holder>   the tenure has a place, and has to ask again within so many ms
 --     <outsiders> is above 0 if programs that do not pass a lock on may be ahead: such a program tells the
@@ -56,8 +56,8 @@ time = time or clock_read(keys[2 * n + 1], seen)
 local stale = 30000 -- without an attempt, in ms
 
 -- Removes the places of agents that are gone from the end of the queue: a program that crashes again and
--- again leaves them there. And it forgets places that were removed by others. In a grace period none is gone: the agents
--- come back one after the other.
+-- again leaves them there. And it forgets places that were removed by others. In a grace period none is gone: the
+-- agents come back one after the other.
 --
 -- Returns until when the last place was good, and whether it was that of another program.
 local function clear_end(lock, time)
@@ -104,8 +104,8 @@ local function rank(lock, time, who)
   return p, front[p + 1], front[p]
 end
 
--- Finds the rank of a tenure whose place was lost: just before the first of our places that came later, or the last one.
--- The function returns how many places are before it, and the next one, or nothing for the last one.
+-- Finds the rank of a tenure whose place was lost: just before the first of our places that came later, or the last
+-- one. The function returns how many places are before it, and the next one, or nothing for the last one.
 --   came  when the tenure had come
 local function rank_of_lost(lock, came)
   local from = string.format('(%.0f', came)

@@ -98,8 +98,8 @@ local function grace_left(key, member, last, server)
 end
 
 -- Returns the name of the present incarnation, for how many microseconds its grace period lasts, or nil, and the member
--- that the clock has now. The name is nil if the incarnation has none, or if the period is over and nobody has looked at
--- the home since.
+-- that the clock has now. The name is nil if the incarnation has none, or if the period is over and nobody has looked
+-- at the home since.
 --   key, member, last, server  see clock.lua
 --   name                       the incarnation that the agent knows, as ARGV[2] of acquire.lua
 local function grace_present(key, member, last, server, name)

@@ -107,8 +107,8 @@ func TestALockInAGracePeriod(t *testing.T) {
 	}
 }
 
-// The number of slots is not set while the store waits for the holders of before. A request that waits for the lock waits
-// for that as well, and a try ends.
+// The number of slots is not set while the store waits for the holders of before. A request that waits for the lock
+// waits for that as well, and a try ends.
 func TestSlotsInAGracePeriod(t *testing.T) {
 	for what, c := range map[string]struct {
 		req   *lockagentv1.AcquireRequest
@@ -126,7 +126,9 @@ func TestSlotsInAGracePeriod(t *testing.T) {
 		asked := acquiring(c.req)
 		err := h.provide(d, "door", &asked, 2)
 		if code := cli.CodeOf(err); code != c.code || counts.calls.Load() != c.calls {
-			t.Errorf("%s: exit code %d after %d calls, want %d after %d: %v", what, code, counts.calls.Load(), c.code, c.calls, err)
+			t.Errorf(
+				"%s: exit code %d after %d calls, want %d after %d: %v", what, code, counts.calls.Load(), c.code, c.calls, err,
+			)
 		}
 		h.leave()
 		d.Close()
