@@ -254,7 +254,7 @@ const (
 	Reason_REASON_BAD_URL           Reason = 35
 	Reason_REASON_NO_TOKENS         Reason = 36 // what counts the tokens is spoilt, or at its end
 	Reason_REASON_IDENTITY_IN_USE   Reason = 37 // another daemon that is alive has the identity of this one
-	Reason_REASON_GRACE             Reason = 38 // try: the store may have forgotten who has the lock, and waits for the holders of before
+	Reason_REASON_GRACE             Reason = 38 // the store may have forgotten who has the lock, and waits for the holders of before
 )
 
 // Enum value maps for Reason.
