@@ -226,8 +226,12 @@ func TestAChangeWaitsForTheEndOfAGracePeriod(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		silent(t, "the change", change)
 		store.SetOutage(nil)
+		over := time.Now()
 		if r := await(t, "the change", change); r.Err != nil || !r.Value.Done || r.Value.Free != 3 {
 			t.Errorf("%+v, %v", r.Value, r.Err)
+		}
+		if waited := time.Since(over); waited > graceRetry { // on the clock of the bubble
+			t.Errorf("made %v after the end", waited)
 		}
 		if told := changesToldOf(w); !slices.Equal(told, []string{"add 3: "}) {
 			t.Errorf("the events tell of %q", told)

@@ -61,8 +61,13 @@ func (c *directCall[R]) replied(reply R, err error) {
 		return
 	}
 	c.failed = err
-	c.unsure = c.unsure || !errors.Is(err, lockagent.ErrGrace) // a call that a grace period refuses has no effect
-	pause := min(retryMin<<min(c.tries, 16), retryMax)
+	most := retryMax
+	if errors.Is(err, lockagent.ErrGrace) {
+		most = graceRetry
+	} else {
+		c.unsure = true // a call that a grace period refuses has no effect
+	}
+	pause := min(retryMin<<min(c.tries, 16), most)
 	if !time.Now().Add(pause).Before(c.until) {
 		c.end(reply, err)
 		return
@@ -110,6 +115,10 @@ func answered[R any](err error) <-chan lockagent.Result[R] {
 	deliver(none, err)
 	return out
 }
+
+// graceRetry is the longest pause in a grace period, which most often ends within a second. Nobody tells a change of its
+// end.
+const graceRetry = 100 * time.Millisecond
 
 // changeFor bounds the time in which a change of permits is made again. The store remembers a change
 // for a minute, and the last call may arrive late.
