@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	callBound = 5 * time.Second       // of a call, if another process keeps the directory to itself
+	callBound = 20 * time.Second      // of a call, if another process keeps the directory to itself
 	askEvery  = time.Millisecond      // for the directory
 	pollEvery = 10 * time.Millisecond // for locks that were released
 	remembers = time.Minute           // for how long a tenure that was withdrawn is remembered
