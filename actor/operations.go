@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -26,7 +27,7 @@ type directCall[R any] struct {
 	tries   int
 	leave   func() bool // ends the watch on ctx, between two calls
 	failed  error       // of the last call
-	unsure  bool        // whether a call may have taken effect or not
+	unsure  error       // of the last call that may have taken effect or not; nil if there was none
 	uncount func()      // tells the registry that the call is over
 }
 
@@ -65,11 +66,11 @@ func (c *directCall[R]) replied(reply R, err error) {
 	if errors.Is(err, lockagent.ErrGrace) {
 		most = graceRetry
 	} else {
-		c.unsure = true // a call that a grace period refuses has no effect
+		c.unsure = err // a call that a grace period refuses has no effect
 	}
 	pause := min(retryMin<<min(c.tries, 16), most)
 	if !time.Now().Add(pause).Before(c.until) {
-		c.end(reply, err)
+		c.end(reply, cmp.Or(c.unsure, err))
 		return
 	}
 	c.tries++
@@ -82,7 +83,7 @@ func (c *directCall[R]) again() {
 	switch {
 	case !c.leave(): // ctx has ended, and the call is answered
 	case c.agent.registry.closed.Load():
-		c.giveUp(c.failed)
+		c.giveUp(cmp.Or(c.unsure, c.failed))
 	default:
 		c.try()
 	}
@@ -145,7 +146,7 @@ func (a *Agent) Permits(
 	c := &directCall[lockagent.PermitsReply]{agent: a, ctx: ctx, lasts: changeFor}
 	c.call = func(done func(lockagent.PermitsReply, error)) { a.layers.counters.Permits(valuesOf(ctx), req, done) }
 	c.done = func(reply lockagent.PermitsReply, err error) {
-		if err == nil && reply.Done || err != nil && c.unsure {
+		if err == nil && reply.Done || err != nil && c.unsure != nil {
 			a.changed(&req, &reply, err)
 		}
 		deliver(reply, err)

@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -102,7 +101,13 @@ func (m *memory) acquireFair(v *visit, req lockagent.AcquireRequest) (lockagent.
 func (m *memory) takePlace(req *lockagent.AcquireRequest, l *lock, reply *lockagent.AcquireReply) {
 	at := l.placeOf(req.Tenure)
 	if at < 0 {
-		came := cmp.Or(req.Arrived, reply.At)
+		came := req.Arrived
+		if came == 0 {
+			came = reply.At
+			for slices.ContainsFunc(l.places, func(p fairPlace) bool { return p.came == came }) {
+				came++ // each has a time of its own, as its agent will say
+			}
+		}
 		at = slices.IndexFunc(l.places, func(p fairPlace) bool { return p.foreign == nil && p.came > came })
 		if at < 0 {
 			at = len(l.places)

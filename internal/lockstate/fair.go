@@ -30,10 +30,9 @@ type Fair struct {
 	owed   []owed
 	ghosts map[uint64]bool // tenures that a call to the store is about to end
 
-	habit      habit               // of all parts
-	concurrent bool                // the tenures of the parts do not keep each other out, see [Permits]
-	floor      lockagent.Token     // the greatest token that the agent knows of
-	arrived    lockagent.StoreTime // when the last one of the parts got its place in the store's queue
+	habit      habit           // of all parts
+	concurrent bool            // the tenures of the parts do not keep each other out, see [Permits]
+	floor      lockagent.Token // the greatest token that the agent knows of
 }
 
 // owed is a call that several parts answer.
@@ -59,8 +58,7 @@ func ResumeFair(
 ) *Fair {
 	f := &Fair{name: name, cfg: cfg, fresh: fresh, ghosts: make(map[uint64]bool), floor: n.Floor}
 	for _, part := range n.parts() {
-		p := Resume(name, cfg, part, shift, now)
-		f.parts, f.arrived = append(f.parts, p), max(f.arrived, p.attempt.arrived)
+		f.parts = append(f.parts, Resume(name, cfg, part, shift, now))
 	}
 	if len(f.parts) == 0 {
 		f.parts = append(f.parts, New(name, cfg))
@@ -143,8 +141,11 @@ func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
 	p.Step(c, m, func(e *Event) {
 		if !seated && p.attempt.queued() {
 			// The store may answer several parts at once. It gave them their places one after the other.
-			f.arrived = max(p.attempt.arrived, f.arrived+1)
-			p.attempt.arrived, seated = f.arrived, true
+			at := p.attempt.arrived
+			for f.part(func(q *State) bool { return q != p && q.attempt.arrived == at }) != nil {
+				at++
+			}
+			p.attempt.arrived, seated = at, true
 		}
 		if e.Kind == Began {
 			f.displace(p, e, do)

@@ -44,8 +44,9 @@ func (s *State) passed(p *Passed, m Moment, out []Event) []Event {
 // A store that lost its data may pass the lock with a token that is not above the floor. The
 // pass does not count then. The next attempt is granted, and its tokens are above the floor.
 func (s *State) begunBy(p *Passed, busy busyness, m Moment) (Event, bool) {
-	// If the lock was busy after the pass, the tenure has lost it again.
-	if p == nil || p.Clock != busy.clock || p.At < busy.at || p.Token <= s.floor {
+	// If the lock was busy after the pass, the tenure has lost it again. Of a pass before the first answer, nothing
+	// tells when its lease began.
+	if p == nil || busy == (busyness{}) || p.Clock != busy.clock || p.At < busy.at || p.Token <= s.floor {
 		return Event{}, false
 	}
 	began := min(m.Now, busy.sent.add(p.At.Sub(busy.at)))

@@ -151,7 +151,9 @@ local function place(lock, time, who, came)
   local near = p < near_places
   lasts = near and lasts or math.max(lasts, far_lasts)
   local deadline = wall + lasts
-  if last then
+  if next and last then -- it is as good as the one before which it comes
+    deadline = math.max(deadline, tonumber(pcall('ZSCORE', lock.deadlines, next) or nil) or 0)
+  elseif last then
     -- Redisson takes the time of a place of its own off all others when that place is granted the lock. So those that
     -- come after it have that much more.
     deadline = theirs and last + lasts or math.max(deadline, last)
