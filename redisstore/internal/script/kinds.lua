@@ -20,7 +20,7 @@ end
 
 -- Reports whether the id of a holder has a UUID, as those of agents and of Redisson's clients.
 local function has_uuid(holder)
-  local uuid = string.gsub('8%-4%-4%-4%-12:', '[1-9]%d*', function(digits) return string.rep('%x', digits) end)
+  local uuid = string.gsub('8%-4%-4%-4%-12:', '[1-9]%d*', function(digits) return string.rep('%x', digits + 0) end)
   return string.find(holder, uuid) ~= nil
 end
 
