@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -118,6 +119,7 @@ func TestLostFairPlaces(t *testing.T) {
 			s.places(requests[i], fairly(one))
 		}
 		s.sees("x", places[3], places[5], java, places[7])
+		s.about("a place before the program", s.left("x", places[3]), 6*time.Second)
 	})
 	t.Run("a new one comes last", func(t *testing.T) {
 		lose()
