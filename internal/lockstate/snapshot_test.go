@@ -213,12 +213,14 @@ func TestResumeWithWaiting(t *testing.T) {
 		}
 	})
 	t.Run("does not take a pass for granted", func(t *testing.T) {
-		r := newRig(t)
-		r.acquire("ann")
-		r.queued(time.Minute)
-		n := recovered(t, r, ahead)
-		n.step(Passed{Tenure: r.asked, Token: 200, At: storeTime(r.now)})
-		n.want("Woke", "Attempted 30s")
+		for _, shift := range []time.Duration{0, ahead} {
+			r := newRig(t)
+			r.acquire("ann")
+			r.queued(time.Minute)
+			n := recovered(t, r, shift)
+			n.step(Passed{Tenure: r.asked, Token: 200, At: storeTime(r.now)})
+			n.want("Woke", "Attempted 30s")
+		}
 	})
 	t.Run("withdraws what nobody wants any more", func(t *testing.T) {
 		r := newRig(t)
