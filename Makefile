@@ -18,8 +18,8 @@ export GORACE := suppressions=$(CURDIR)/internal/natsserver/race.txt
 # More flags for go test, as in: make test TESTFLAGS='-run Fair -count=10'
 TESTFLAGS ?=
 # How many inputs a fuzz target gets. With a time instead of a number, Go may report an error of its own at the end of
-# the time: golang/go issue 75804. Inputs are not made small for long: what runs in several goroutines seldom runs in the
-# same way twice.
+# the time: golang/go issue 75804. Inputs are not made small for long: what runs in several goroutines seldom runs in
+# the same way twice.
 FUZZTIME ?= 10000x
 
 # Tools that the module does not depend on, fetched through the module proxy.
@@ -153,8 +153,8 @@ format:
 
 # What the tests need beside Go: Redis and Prometheus to run their own instances of, Python for
 # the example in it, and, for the race detector, a C compiler where Go wants one. With CI set, also
-# Java and Maven, for the tests beside Redisson, Chromium, for those of the live page, zsh and fish, which complete command lines, jq, for the recipes for the event log, and grpcurl,
-# for the examples in docs/api.md.
+# Java and Maven, for the tests beside Redisson, Chromium, for those of the live page, zsh and fish, which complete
+# command lines, jq, for the recipes for the event log, and grpcurl, for the examples in docs/api.md.
 .PHONY: deps
 deps: ## Install Redis, Prometheus, Python and a C compiler, and in CI Java, Maven, Chromium, zsh, fish, jq and grpcurl, where they are missing
 	@[ -z "$$CI" ] || [ -x bin/grpcurl ] || GOBIN="$(CURDIR)/bin" $(GO) install $(GRPCURL)
@@ -171,12 +171,17 @@ deps: ## Install Redis, Prometheus, Python and a C compiler, and in CI Java, Mav
 	[ -n "$$missing" ] || exit 0; \
 	if ! command -v apt-get >/dev/null; then \
 		echo "The tests need, and this machine lacks: $$missing" >&2; \
-		echo "Install it, for example with: brew install redis prometheus python3 maven (macOS), dnf install redis golang-github-prometheus python3 gcc maven (Fedora), apk add redis prometheus python3 build-base maven (Alpine)" >&2; \
+		echo "Install it, for example with: brew install redis prometheus python3 maven (macOS)," \
+			"dnf install redis golang-github-prometheus python3 gcc maven (Fedora)," \
+			"apk add redis prometheus python3 build-base maven (Alpine)" >&2; \
 		exit 1; \
 	fi; \
 	root=""; \
 	if [ "$$(id -u)" -ne 0 ]; then \
-		command -v sudo >/dev/null || { echo "Not root, and there is no sudo. As root, run: apt-get install $$missing" >&2; exit 1; }; \
+		command -v sudo >/dev/null || { \
+			echo "Not root, and there is no sudo. As root, run: apt-get install $$missing" >&2; \
+			exit 1; \
+		}; \
 		root="sudo"; \
 	fi; \
 	install="$$root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $$missing"; \
@@ -256,15 +261,19 @@ sizing: ## Simulate 1,000 hosts that keep 1,000,000 locks, in virtual time
 # spends, and in which layers an agent spends its time, per cycle or renewal.
 .PHONY: costs
 costs: deps ## Measure what docs/performance.md quotes
-	$(GO) test -run '^$$' -bench 'Step/(uncontended|release)|Uncontended|HandOff|Reentry|Pin|Post|Cold|Memory|Record/One|Append$$|Publish' \
-		-benchmem ./internal/lockstate ./actor ./events/...
+	$(GO) test -run '^$$' -benchmem \
+		-bench 'Step/(uncontended|release)|Uncontended|HandOff|Reentry|Pin|Post|Cold|Memory|Record/One|Append$$|Publish' \
+		./internal/lockstate ./actor ./events/...
 	$(GO) test -run '^$$' -bench 'Pair/1/|Server' -benchmem ./redisstore ./redisstore/internal/script
 	$(GO) test -run '^$$' -bench 'Cycle|Rest|Rivals|Renewal|RedisMemory' -benchmem ./internal/sizing
 	@scratch="$$(mktemp -d)"; trap 'rm -rf "$$scratch"' EXIT; \
 	profile() { \
 		echo; echo "$$1: processor time of the agent"; \
-		$(GO) test -run '^$$' -bench "$$1\$$" -benchtime "$$2x" -cpuprofile "$$scratch/cpu" -o "$$scratch/test" ./internal/sizing >"$$scratch/out" || { cat "$$scratch/out"; exit 1; }; \
-		$(GO) tool pprof -traces "$$scratch/test" "$$scratch/cpu" 2>/dev/null | awk -v n="$$2" -f internal/sizing/layers.awk; \
+		$(GO) test -run '^$$' -bench "$$1\$$" -benchtime "$$2x" \
+			-cpuprofile "$$scratch/cpu" -o "$$scratch/test" ./internal/sizing >"$$scratch/out" \
+			|| { cat "$$scratch/out"; exit 1; }; \
+		$(GO) tool pprof -traces "$$scratch/test" "$$scratch/cpu" 2>/dev/null \
+			| awk -v n="$$2" -f internal/sizing/layers.awk; \
 	}; \
 	profile Cycle/agents=1/goroutines=1 50000; \
 	profile Cycle/agents=1/goroutines=64 300000; \

@@ -302,7 +302,8 @@ func tell(e lockagent.Event, tokens []lockagent.Token) string {
 // judge has the log prove that no two of the holds overlapped.
 func judge(t *testing.T, report audit.Report) {
 	t.Helper()
-	if report.Verdict != audit.Proven || report.Agents != 2 || report.Locks != 1 || report.Grants != 6 || report.HandOffs != 1 {
+	if report.Verdict != audit.Proven || report.Agents != 2 || report.Locks != 1 || report.Grants != 6 ||
+		report.HandOffs != 1 {
 		t.Errorf("the audit says\n%v", report)
 	}
 }

@@ -245,7 +245,8 @@ func TestLostReplies(t *testing.T) {
 	redis := redistest.Start(t)
 	proxy := faultproxy.Start(t, redis.Addr())
 	alpha := openAgent(t, redisstore.Config{}, proxy.Addr(), channelapi.Config{})
-	must(t, holdOf(t, alpha, theLock).Release(t.Context())) // makes a small request of each, because the server has the scripts
+	// The release makes a small request of each script, because the server has the scripts.
+	must(t, holdOf(t, alpha, theLock).Release(t.Context()))
 
 	// Once a connection breaks, the store also asks the server who it is. Those calls name no lock.
 	lost := proxy.LoseReply(theLock)
@@ -270,7 +271,10 @@ func TestLostReplies(t *testing.T) {
 func TestRedisHangs(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	alpha := openAgent(t, redisstore.Config{CallTimeout: 4 * time.Second, SilenceTimeout: 4 * time.Second}, redis.Addr(), channelapi.Config{})
+	alpha := openAgent(
+		t, redisstore.Config{CallTimeout: 4 * time.Second, SilenceTimeout: 4 * time.Second}, redis.Addr(),
+		channelapi.Config{},
+	)
 	release := func(g lockagent.Grant) {
 		t.Helper()
 		err := g.Release(t.Context())
@@ -367,7 +371,8 @@ func TestForeignHolder(t *testing.T) {
 
 	// And what Java would see of ours: one owner, the number of a plain lock, and a TTL.
 	fields, _ := redis.Do("HGETALL", theLock).([]any)
-	if len(fields) != 2 || !strings.HasPrefix(fmt.Sprint(fields[0]), string(alpha.ID())+":") || fmt.Sprint(fields[1]) != "2" {
+	if len(fields) != 2 || !strings.HasPrefix(fmt.Sprint(fields[0]), string(alpha.ID())+":") ||
+		fmt.Sprint(fields[1]) != "2" {
 		t.Errorf("the lock's hash is %v", fields)
 	}
 	if ttl, ok := redis.Do("PTTL", theLock).(int64); !ok || ttl <= 0 {
@@ -459,7 +464,10 @@ func TestTokensGrowAfterFlush(t *testing.T) {
 	redis.Do("FLUSHALL")
 	g := holdOf(t, beta, theLock)
 	if g.Token() <= last {
-		t.Errorf("token %d after %d: tokens had run %v ahead of the clock", g.Token(), last, time.Duration(last-g.Token())*time.Microsecond)
+		t.Errorf(
+			"token %d after %d: tokens had run %v ahead of the clock", g.Token(), last,
+			time.Duration(last-g.Token())*time.Microsecond,
+		)
 	}
 	must(t, g.Release(t.Context()))
 }

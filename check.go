@@ -9,7 +9,10 @@ import (
 // digits, '-' or '_': stores write it into keys, between separators.
 func ParseAgentID(s string) (AgentID, error) {
 	if s == "" || len(s) > 64 || !plain(s) {
-		return "", &OptionError{Option: "agent", Reason: fmt.Sprintf("%.64q is not 1 to 64 ASCII letters, digits, '-' or '_'; make one with NewAgentID", s)}
+		return "", &OptionError{
+			Option: "agent",
+			Reason: fmt.Sprintf("%.64q is not 1 to 64 ASCII letters, digits, '-' or '_'; make one with NewAgentID", s),
+		}
 	}
 	return AgentID(s), nil
 }
@@ -33,7 +36,12 @@ func (t Tenure) Check() error {
 		return err
 	}
 	if t.Number < 1 || t.Number > MaxTenure {
-		return &OptionError{Option: "tenure", Reason: fmt.Sprintf("number %d is not between 1 and %d; count the agent's tenures of the lock from 1", t.Number, uint64(MaxTenure))}
+		return &OptionError{
+			Option: "tenure",
+			Reason: fmt.Sprintf(
+				"number %d is not between 1 and %d; count the agent's tenures of the lock from 1", t.Number, uint64(MaxTenure),
+			),
+		}
 	}
 	return nil
 }
@@ -54,7 +62,9 @@ func (r AcquireRequest) Check() error {
 		return err
 	}
 	if r.Floor >= MaxToken {
-		return &OptionError{Option: "floor", Reason: fmt.Sprintf("there is no token above %d; the greatest is %d", r.Floor, MaxToken)}
+		return &OptionError{
+			Option: "floor", Reason: fmt.Sprintf("there is no token above %d; the greatest is %d", r.Floor, MaxToken),
+		}
 	}
 	return nil
 }
@@ -76,7 +86,12 @@ func CheckMode(mode Mode, kind LockKind) error {
 	case mode == "", mode == Exclusive, mode == Shared && kind == ReadWriteLock:
 		return nil
 	}
-	return &OptionError{Option: "mode", Reason: fmt.Sprintf("a %s lock has no holds of the mode %.64q; shared holds are those of a read/write lock", kind.OrPlain(), mode)}
+	return &OptionError{
+		Option: "mode",
+		Reason: fmt.Sprintf(
+			"a %s lock has no holds of the mode %.64q; shared holds are those of a read/write lock", kind.OrPlain(), mode,
+		),
+	}
 }
 
 // Check is like [AcquireRequest.Check].
@@ -88,7 +103,12 @@ func (r ReleaseRequest) Check() error {
 		return &OptionError{Option: "last", Reason: fmt.Sprintf("%d is no token; the greatest is %d", r.Last, MaxToken)}
 	}
 	if r.Trace != "" && !isTrace(r.Trace) {
-		return &OptionError{Option: "trace", Reason: fmt.Sprintf("%.64q is no W3C trace context; leave it out, or write 00-<32 hex digits>-<16 hex digits>-<2 hex digits>", r.Trace)}
+		return &OptionError{
+			Option: "trace",
+			Reason: fmt.Sprintf(
+				"%.64q is no W3C trace context; leave it out, or write 00-<32 hex digits>-<16 hex digits>-<2 hex digits>", r.Trace,
+			),
+		}
 	}
 	return nil
 }
@@ -119,7 +139,9 @@ func (r BreakRequest) Check() error {
 // CheckOperator returns an [*OptionError] if the text is longer than [MaxNameLen].
 func CheckOperator(operator string) error {
 	if len(operator) > MaxNameLen {
-		return &OptionError{Option: "operator", Reason: fmt.Sprintf("it has %d bytes, the limit is %d; shorten it", len(operator), MaxNameLen)}
+		return &OptionError{
+			Option: "operator", Reason: fmt.Sprintf("it has %d bytes, the limit is %d; shorten it", len(operator), MaxNameLen),
+		}
 	}
 	return nil
 }

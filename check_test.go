@@ -64,7 +64,9 @@ func TestChecksOfStoreRequests(t *testing.T) {
 	if err := (BreakRequest{Name: "x{"}).Check(); !errors.Is(err, ErrBadName) {
 		t.Errorf("BreakRequest with a bad name: Check() = %v, want ErrBadName", err)
 	}
-	if err := (BreakRequest{Name: "n", Operator: strings.Repeat("o", MaxNameLen+1)}).Check(); !errors.Is(err, ErrBadOption) {
+	if err := (BreakRequest{
+		Name: "n", Operator: strings.Repeat("o", MaxNameLen+1),
+	}).Check(); !errors.Is(err, ErrBadOption) {
 		t.Errorf("BreakRequest with a long operator: Check() = %v, want ErrBadOption", err)
 	}
 }
@@ -85,7 +87,8 @@ func TestCheckPermits(t *testing.T) {
 			}
 		}
 	}
-	const want = `lockagent: bad number of permits: 1001 is not between 1 and 1000, the most that a request of the kind "permits" can be for`
+	const want = `lockagent: bad number of permits: 1001 is not between 1 and 1000, ` +
+		`the most that a request of the kind "permits" can be for`
 	if got := CheckPermits(Permits, MaxTaken+1).Error(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -100,7 +103,8 @@ func TestTraceOfARelease(t *testing.T) {
 		}
 	}
 	for _, trace := range []string{
-		"-", good[1:], good + "0", "01" + good[2:], strings.ToUpper(good), strings.Replace(good, "4bf9", "4 f9", 1), strings.ReplaceAll(good, "-", "0"),
+		"-", good[1:], good + "0", "01" + good[2:], strings.ToUpper(good), strings.Replace(good, "4bf9", "4 f9", 1),
+		strings.ReplaceAll(good, "-", "0"),
 	} {
 		if req.Trace = trace; !errors.Is(req.Check(), ErrBadOption) {
 			t.Errorf("trace %q: Check() = %v, want ErrBadOption", trace, req.Check())

@@ -18,7 +18,8 @@ var sentinels = []error{
 	lockagent.ErrNotGranted, lockagent.ErrHeld, lockagent.ErrTimeout, lockagent.ErrClosed, lockagent.ErrSessionClosed,
 	lockagent.ErrReleased, lockagent.ErrNotHeld, lockagent.ErrNotOwner, lockagent.ErrLost, lockagent.ErrUnconfirmed,
 	lockagent.ErrLeaseTooShort, lockagent.ErrInternal, lockagent.ErrStoreUnavailable, lockagent.ErrWrongType,
-	lockagent.ErrNotPermitted, lockagent.ErrNoTokens, lockagent.ErrTooFewReplicas, lockagent.ErrWithdrawn, lockagent.ErrBadURL,
+	lockagent.ErrNotPermitted, lockagent.ErrNoTokens, lockagent.ErrTooFewReplicas, lockagent.ErrWithdrawn,
+	lockagent.ErrBadURL,
 	lockagent.ErrBadName, lockagent.ErrBadOwner, lockagent.ErrBadOption, lockagent.ErrGrace,
 }
 
@@ -33,11 +34,18 @@ func TestTypedErrors(t *testing.T) {
 			`lockagent: lost "a b" (token 7): the store says it is not held any more`,
 		},
 		{
-			&lockagent.LostError{Name: "a b", Owner: "alice", Token: 7, Reason: lockagent.LostBroken, Operator: "olga\n"}, lockagent.ErrLost,
+			&lockagent.LostError{Name: "a b", Owner: "alice", Token: 7, Reason: lockagent.LostBroken, Operator: "olga\n"},
+			lockagent.ErrLost,
 			`lockagent: lost "a b" (token 7): an operator broke it: "olga\n"`,
 		},
-		{&lockagent.HeldError{Name: "a b", Left: time.Millisecond}, lockagent.ErrHeld, `lockagent: lock "a b" is kept for other waiters for a moment`},
-		{&lockagent.HeldError{Name: "a b", Holder: "alice", Left: time.Second}, lockagent.ErrHeld, `lockagent: lock "a b" is held by "alice"`},
+		{
+			&lockagent.HeldError{Name: "a b", Left: time.Millisecond}, lockagent.ErrHeld,
+			`lockagent: lock "a b" is kept for other waiters for a moment`,
+		},
+		{
+			&lockagent.HeldError{Name: "a b", Holder: "alice", Left: time.Second}, lockagent.ErrHeld,
+			`lockagent: lock "a b" is held by "alice"`,
+		},
 		{
 			&lockagent.GraceError{Name: "a b", Left: 1234567 * time.Microsecond},
 			errors.Join(lockagent.ErrGrace, lockagent.ErrStoreUnavailable),
@@ -46,15 +54,23 @@ func TestTypedErrors(t *testing.T) {
 		},
 		{
 			&lockagent.ReplicasError{Name: "a b", Acknowledged: 1, Wanted: 2}, lockagent.ErrTooFewReplicas,
-			`lockagent: lock "a b" was not granted: 1 replicas of the store acknowledged it in time, and 2 have to; see whether they run and follow`,
+			`lockagent: lock "a b" was not granted: 1 replicas of the store acknowledged it in time, and 2 have to; ` +
+				`see whether they run and follow`,
 		},
 		{
 			&lockagent.ReplicasError{Name: "a b", Acknowledged: 1, Wanted: 2, Renewal: true}, lockagent.ErrTooFewReplicas,
-			`lockagent: lock "a b" was not renewed: 1 replicas of the store acknowledged it in time, and 2 have to; see whether they run and follow`,
+			`lockagent: lock "a b" was not renewed: 1 replicas of the store acknowledged it in time, and 2 have to; ` +
+				`see whether they run and follow`,
 		},
 		{&lockagent.NameError{Name: "x{", Reason: "it is bad"}, lockagent.ErrBadName, `lockagent: bad name "x{": it is bad`},
-		{&lockagent.OwnerError{Owner: "\xff", Reason: "it is bad"}, lockagent.ErrBadOwner, `lockagent: bad owner "\xff": it is bad`},
-		{&lockagent.OptionError{Option: "wait", Reason: "it is bad"}, lockagent.ErrBadOption, `lockagent: bad wait: it is bad`},
+		{
+			&lockagent.OwnerError{Owner: "\xff", Reason: "it is bad"}, lockagent.ErrBadOwner,
+			`lockagent: bad owner "\xff": it is bad`,
+		},
+		{
+			&lockagent.OptionError{Option: "wait", Reason: "it is bad"}, lockagent.ErrBadOption,
+			`lockagent: bad wait: it is bad`,
+		},
 		{
 			&lockagent.NameError{Name: strings.Repeat("n", 1<<20), Reason: "it is long"}, lockagent.ErrBadName,
 			`lockagent: bad name "` + strings.Repeat("n", 64) + `...": it is long`,
@@ -95,7 +111,9 @@ func TestDefinite(t *testing.T) {
 			t.Errorf("%v is not definite", err)
 		}
 	}
-	for _, err := range []error{nil, lockagent.ErrStoreUnavailable, errors.New("unknown"), lockagent.ErrHeld, lockagent.ErrTimeout} {
+	for _, err := range []error{
+		nil, lockagent.ErrStoreUnavailable, errors.New("unknown"), lockagent.ErrHeld, lockagent.ErrTimeout,
+	} {
 		if lockagent.Definite(err) {
 			t.Errorf("%v is definite", err)
 		}

@@ -12,7 +12,8 @@ var oneWord = regexp.MustCompile(`^[a-z]+$`)
 
 func TestEventKindRoundTrip(t *testing.T) {
 	kinds := lockagent.EventKinds()
-	if first, last := kinds[0], kinds[len(kinds)-1]; first != lockagent.EventRequested || last != lockagent.EventGraceEnded {
+	if first, last := kinds[0], kinds[len(kinds)-1]; first != lockagent.EventRequested ||
+		last != lockagent.EventGraceEnded {
 		t.Errorf("the kinds go from %v to %v", first, last)
 	}
 	if !slices.IsSorted(kinds) {
@@ -50,7 +51,8 @@ func TestEventKindsIsACopy(t *testing.T) {
 
 func TestEndsHold(t *testing.T) {
 	ends := []lockagent.EventKind{
-		lockagent.EventReleased, lockagent.EventExpired, lockagent.EventLost, lockagent.EventBroken, lockagent.EventUnclaimed, lockagent.EventHeld,
+		lockagent.EventReleased, lockagent.EventExpired, lockagent.EventLost, lockagent.EventBroken, lockagent.EventUnclaimed,
+		lockagent.EventHeld,
 	}
 	for _, k := range lockagent.EventKinds() {
 		if k.EndsHold() != slices.Contains(ends, k) {
@@ -60,7 +62,9 @@ func TestEndsHold(t *testing.T) {
 }
 
 func TestHow(t *testing.T) {
-	for how, want := range map[lockagent.How]string{0: "", lockagent.ByStore: "store", lockagent.ByHandOff: "handoff", lockagent.ByRest: "rest", 4: ""} {
+	for how, want := range map[lockagent.How]string{
+		0: "", lockagent.ByStore: "store", lockagent.ByHandOff: "handoff", lockagent.ByRest: "rest", 4: "",
+	} {
 		if how.String() != want {
 			t.Errorf("How(%d) is called %q, want %q", how, how, want)
 		}

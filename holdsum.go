@@ -4,8 +4,8 @@ import "encoding/binary"
 
 // HoldSum is a number for one hold of an agent. Two holds hardly ever have the same one. The Sum of an [EventAlive] is
 // that of all holds of its agent, modulo 2^64. So whoever knows all of them can tell that there are no others: to
-// exchange one hold for another changes the sum. Somebody who chooses names of locks can make two holds with one number:
-// the sum finds mistakes, and no forgery.
+// exchange one hold for another changes the sum. Somebody who chooses names of locks can make two holds with one
+// number: the sum finds mistakes, and no forgery.
 //
 // Programs in any language can compute it, because it is always the same. The words of a hold are numbers of 64 bits:
 // the bytes of the name of the lock, eight for each word, the least significant byte first, with zeros behind the last

@@ -141,10 +141,15 @@ func killedAgain(t *testing.T, kills int) {
 		nothingLeft += int(gap.Lives)
 	}
 	if report.Violations.Count > 0 || nothingLeft != kills+1-lives || report.Late.Count > 0 {
-		t.Errorf("the audit finds more than the ends that are lost, and %d lives that left nothing:\n%s", kills+1-lives, report)
+		t.Errorf(
+			"the audit finds more than the ends that are lost, and %d lives that left nothing:\n%s", kills+1-lives, report,
+		)
 	}
 	if report.Tails.Count != lives-1 || latest["mortal"].Epoch != epoch {
-		t.Errorf("%d ends are lost, and the audit names %d; the last epoch is %d, want %d", lives-1, report.Tails.Count, latest["mortal"].Epoch, epoch)
+		t.Errorf(
+			"%d ends are lost, and the audit names %d; the last epoch is %d, want %d", lives-1, report.Tails.Count,
+			latest["mortal"].Epoch, epoch,
+		)
 	}
 }
 

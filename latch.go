@@ -53,7 +53,9 @@ func (r LatchRequest) Check() error {
 	case r.Op == LatchSet && (r.Count < 1 || r.Count > MaxLatch):
 		return &OptionError{Option: "count", Reason: fmt.Sprintf("%d is not between 1 and %d", r.Count, int64(MaxLatch))}
 	case r.Op != LatchRead && (r.Change == "" || len(r.Change) > 64 || !plain(r.Change)):
-		return &OptionError{Option: "change", Reason: fmt.Sprintf("%.64q is not 1 to 64 ASCII letters, digits, '-' or '_'", r.Change)}
+		return &OptionError{
+			Option: "change", Reason: fmt.Sprintf("%.64q is not 1 to 64 ASCII letters, digits, '-' or '_'", r.Change),
+		}
 	}
 	return nil
 }

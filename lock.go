@@ -87,11 +87,13 @@ func badTag(s string) string {
 	case open < 0:
 		return "it has a '}' without a '{', so a cluster could not release it; leave the braces out or balance them"
 	case end >= 0 && end < open:
-		return "it has a '}' before its first '{', and clients disagree about the slot of that in a cluster; leave the braces out or balance them"
+		return "it has a '}' before its first '{', and clients disagree about the slot of that in a cluster; leave the " +
+			"braces out or balance them"
 	case end < 0:
 		return "it has a '{' without a '}', so a cluster could not release it; leave the braces out or balance them"
 	case end == open+1:
-		return "it has nothing between its first braces, so a cluster could not release it; name a hash tag there or leave the braces out"
+		return "it has nothing between its first braces, so a cluster could not release it; name a hash tag there or leave " +
+			"the braces out"
 	}
 	return ""
 }
@@ -124,9 +126,15 @@ func NewAgentID() AgentID {
 func CheckLease(d time.Duration) error {
 	switch {
 	case d < MinLease:
-		return &OptionError{Option: "lease", Reason: fmt.Sprintf("%v is shorter than the shortest lease, %v; leave it out for a lease that is kept", d, MinLease)}
+		return &OptionError{
+			Option: "lease",
+			Reason: fmt.Sprintf("%v is shorter than the shortest lease, %v; leave it out for a lease that is kept", d, MinLease),
+		}
 	case d > MaxLease:
-		return &OptionError{Option: "lease", Reason: fmt.Sprintf("%v is longer than the longest lease, %v; leave it out for a lease that is kept", d, MaxLease)}
+		return &OptionError{
+			Option: "lease",
+			Reason: fmt.Sprintf("%v is longer than the longest lease, %v; leave it out for a lease that is kept", d, MaxLease),
+		}
 	}
 	return nil
 }

@@ -31,7 +31,11 @@ func TestParseName(t *testing.T) {
 		{"}x", "it has a '}' without a '{'"},
 		{"x}{y", "it has a '}' before its first '{'"},
 		{"x}{y}", "it has a '}' before its first '{'"},
-		{"{}z", "it has nothing between its first braces, so a cluster could not release it; name a hash tag there or leave the braces out"},
+		{
+			"{}z",
+			"it has nothing between its first braces, so a cluster could not release it; name a hash tag there or leave the " +
+				"braces out",
+		},
 		{"x{}y", "it has nothing between its first braces"},
 		{"{}{a}", "it has nothing between its first braces"},
 	} {
@@ -47,7 +51,10 @@ func TestParseName(t *testing.T) {
 // Cluster, and refused for its braces only if they do not, or if programs that
 // look for the first '}' anywhere would see another slot than the cluster.
 func FuzzParseName(f *testing.F) {
-	for _, seed := range []string{"x", "orders/42", "{a}", "a{b}c", "x{", "a}b", "{}z", "}x", "x{}y", "x}{y", "x}{y}", "{a}}", "{{a}", "{a}{}", "a{{}}", "\xff"} {
+	for _, seed := range []string{
+		"x", "orders/42", "{a}", "a{b}c", "x{", "a}b", "{}z", "}x", "x{}y", "x}{y", "x}{y}", "{a}}", "{{a}", "{a}{}", "a{{}}",
+		"\xff",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

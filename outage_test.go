@@ -87,7 +87,9 @@ func runServer(c childConfig, in io.Reader) error {
 }
 
 // openLocks opens the locks of the agent of a child process.
-func (c childConfig) openLocks(publisher *natslog.Publisher, lease time.Duration) (*redisstore.Store, *channelapi.Locks, error) {
+func (c childConfig) openLocks(
+	publisher *natslog.Publisher, lease time.Duration,
+) (*redisstore.Store, *channelapi.Locks, error) {
 	store, err := patient.Open(context.Background(), c.Redis)
 	if err != nil {
 		return nil, nil, err
@@ -293,16 +295,24 @@ func outageAndCrashes(t *testing.T, calls, room int) {
 	text := report.String()
 	t.Logf("the agents said %+v\n%s", said, text)
 	if report.Verdict != audit.Incomplete || report.Violations.Count > 0 {
-		t.Errorf("the verdict is %v with %d violations; want incomplete, for two ends of logs are missing", report.Verdict, report.Violations.Count)
+		t.Errorf(
+			"the verdict is %v with %d violations; want incomplete, for two ends of logs are missing", report.Verdict,
+			report.Violations.Count,
+		)
 	}
 	r := said["roomy"]
 	if r.Stats.Dropped > 0 || grants["roomy"] != r.Grants {
-		t.Errorf("the log has %d grants of the agent with room, which had %d and dropped %d events", grants["roomy"], r.Grants, r.Stats.Dropped)
+		t.Errorf(
+			"the log has %d grants of the agent with room, which had %d and dropped %d events", grants["roomy"], r.Grants,
+			r.Stats.Dropped,
+		)
 	}
 	r = said["narrow"]
 	dropped := droppedGrants(r.Stats)
 	if dropped == 0 || grants["narrow"]+dropped != r.Grants {
-		t.Errorf("the log has %d grants of the agent without room, which had %d and dropped %d", grants["narrow"], r.Grants, dropped)
+		t.Errorf(
+			"the log has %d grants of the agent without room, which had %d and dropped %d", grants["narrow"], r.Grants, dropped,
+		)
 	}
 	for _, name := range []string{"first-killed", "second-killed", "narrow"} {
 		if !strings.Contains(text, name) {
@@ -313,7 +323,9 @@ func outageAndCrashes(t *testing.T, calls, room int) {
 
 func (c childConfig) open(t *testing.T) *natslog.Reader {
 	t.Helper()
-	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{URL: "nats://" + c.Addr, Logger: slog.New(slog.DiscardHandler)}})
+	reader, err := natslog.OpenReader(natslog.ReaderConfig{
+		Connection: natslog.Connection{URL: "nats://" + c.Addr, Logger: slog.New(slog.DiscardHandler)},
+	})
 	must(t, err)
 	t.Cleanup(reader.Close)
 	return reader

@@ -111,8 +111,9 @@ func TestPermitsInUseOnAServer(t *testing.T) {
 		}
 		at := lockagent.StoreTime(g.Token()) + 1
 		e := lockagent.Event{
-			Kind: lockagent.EventGranted, Agent: "forger", Time: time.Now(), Store: stores[0].Identity(), Lock: name, LockKind: kind,
-			Mode: lockagent.Exclusive, Owner: "forger", Request: 1, Tenure: 1, Token: lockagent.Token(at), How: lockagent.ByStore, Count: 1,
+			Kind: lockagent.EventGranted, Agent: "forger", Time: time.Now(), Store: stores[0].Identity(), Lock: name,
+			LockKind: kind, Mode: lockagent.Exclusive, Owner: "forger", Request: 1, Tenure: 1, Token: lockagent.Token(at),
+			How: lockagent.ByStore, Count: 1,
 			Total: most, Lease: time.Minute, StoreTime: at, Confirmed: at,
 		}
 		forger.Record(ctx, e)
@@ -120,7 +121,9 @@ func TestPermitsInUseOnAServer(t *testing.T) {
 		forger.Record(ctx, e)
 		must(t, g.Release(ctx))
 	}
-	forger.Record(ctx, lockagent.Event{Kind: lockagent.EventAgentStopped, Agent: "forger", Time: time.Now(), Store: stores[0].Identity()})
+	forger.Record(ctx, lockagent.Event{
+		Kind: lockagent.EventAgentStopped, Agent: "forger", Time: time.Now(), Store: stores[0].Identity(),
+	})
 	for i, p := range append(publishers, forger) {
 		if i < len(agents) {
 			must(t, agents[i].Close())
@@ -144,7 +147,9 @@ func TestPermitsInUseOnAServer(t *testing.T) {
 	tooMany := func(v audit.Violation) bool {
 		return v.Kind == audit.TooManyPermits && v.InUse == most+1 && v.Total == most && v.Second.Agent == "forger"
 	}
-	if n := len(slices.DeleteFunc(slices.Clone(report.Violations.First), func(v audit.Violation) bool { return !tooMany(v) })); n != 2 {
+	if n := len(
+		slices.DeleteFunc(slices.Clone(report.Violations.First), func(v audit.Violation) bool { return !tooMany(v) }),
+	); n != 2 {
 		t.Errorf("with a permit too many in each semaphore, the audit says\n%v", report)
 	}
 }

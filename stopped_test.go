@@ -152,7 +152,8 @@ func TestBrokenWhileItsProcessIsStopped(t *testing.T) {
 		_, err := operator.Lock(fmt.Sprint(theLock, i)).Break(t.Context(), "olga")
 		must(t, err)
 	}
-	_, err := redis.Dial().Do("BLPOP", "nothing", fmt.Sprint((lease + lease/10).Seconds())) // the time of a lease, by the server's clock
+	// The time of a lease, by the server's clock.
+	_, err := redis.Dial().Do("BLPOP", "nothing", fmt.Sprint((lease + lease/10).Seconds()))
 	must(t, err)
 	holder.resume()
 	for range locks {

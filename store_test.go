@@ -19,7 +19,10 @@ func TestParseTenure(t *testing.T) {
 	if got, ok := lockagent.ParseTenure(good.String()); !ok || got != good {
 		t.Errorf("ParseTenure(%q) = %v, %v", good, got, ok)
 	}
-	for _, bad := range []string{"", "web-1", "web-1:", ":42", "web-1:0", "web-1:042", "web-1:+42", "web-1:42:write", "web 1:42", "web-1:9007199254740992", "web-1:-3"} {
+	for _, bad := range []string{
+		"", "web-1", "web-1:", ":42", "web-1:0", "web-1:042", "web-1:+42", "web-1:42:write", "web 1:42",
+		"web-1:9007199254740992", "web-1:-3",
+	} {
 		if got, ok := lockagent.ParseTenure(bad); ok {
 			t.Errorf("ParseTenure(%q) = %v, want none", bad, got)
 		}

@@ -19,13 +19,17 @@ func TestWaitError(t *testing.T) {
 		not  []error
 	}{
 		{
-			err:  lockagent.WaitError{Name: "door", Waited: 5 * time.Second, Holder: "ann", TimedOut: true, Err: lockagent.ErrTimeout},
+			err: lockagent.WaitError{
+				Name: "door", Waited: 5 * time.Second, Holder: "ann", TimedOut: true, Err: lockagent.ErrTimeout,
+			},
 			text: `lockagent: wait for lock "door" timed out after 5s; it was held by "ann"`,
 			is:   []error{lockagent.ErrTimeout, context.DeadlineExceeded},
 			not:  []error{lockagent.ErrStoreUnavailable, lockagent.ErrGrace, context.Canceled},
 		},
 		{
-			err:  lockagent.WaitError{Name: "ready", Kind: lockagent.Latch, Waited: time.Second, TimedOut: true, Err: lockagent.ErrTimeout},
+			err: lockagent.WaitError{
+				Name: "ready", Kind: lockagent.Latch, Waited: time.Second, TimedOut: true, Err: lockagent.ErrTimeout,
+			},
 			text: `lockagent: wait for latch "ready" timed out after 1s`,
 			is:   []error{lockagent.ErrTimeout},
 		},
@@ -35,16 +39,21 @@ func TestWaitError(t *testing.T) {
 			is:   []error{context.Canceled},
 		},
 		{
-			err:  lockagent.WaitError{Name: "door", Waited: time.Second, Silent: time.Second, TimedOut: true, Err: context.DeadlineExceeded},
+			err: lockagent.WaitError{
+				Name: "door", Waited: time.Second, Silent: time.Second, TimedOut: true, Err: context.DeadlineExceeded,
+			},
 			text: `lockagent: wait for lock "door" timed out after 1s; the store has not answered for 1s`,
 			is:   []error{lockagent.ErrTimeout, context.DeadlineExceeded, lockagent.ErrStoreUnavailable},
 			not:  []error{context.Canceled},
 		},
 		{
-			err:  lockagent.WaitError{Name: "door", Waited: time.Second, Silent: time.Minute, Store: refused, Err: context.Canceled},
-			text: `lockagent: wait for lock "door" was cancelled after 1s; the store has not answered for 1m0s (connection refused)`,
-			is:   []error{context.Canceled, lockagent.ErrStoreUnavailable, refused},
-			not:  []error{lockagent.ErrTimeout, context.DeadlineExceeded},
+			err: lockagent.WaitError{
+				Name: "door", Waited: time.Second, Silent: time.Minute, Store: refused, Err: context.Canceled,
+			},
+			text: `lockagent: wait for lock "door" was cancelled after 1s; ` +
+				`the store has not answered for 1m0s (connection refused)`,
+			is:  []error{context.Canceled, lockagent.ErrStoreUnavailable, refused},
+			not: []error{lockagent.ErrTimeout, context.DeadlineExceeded},
 		},
 		{
 			err: lockagent.WaitError{

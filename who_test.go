@@ -44,23 +44,30 @@ func TestWhoIsAValue(t *testing.T) {
 		t.Error("two processes are one")
 	}
 	var zero lockagent.Who
-	if (lockagent.Process{}).Who() != zero || !zero.IsZero() || zero.Process() != (lockagent.Process{}) || zero.String() != "" {
+	if (lockagent.Process{}).Who() != zero || !zero.IsZero() || zero.Process() != (lockagent.Process{}) ||
+		zero.String() != "" {
 		t.Errorf("the zero Who says %q", zero)
 	}
 }
 
 func TestWhoText(t *testing.T) {
 	for want, p := range map[string]lockagent.Process{
-		"backup.sh (pid 4711, root@db3)":                 {Program: "backup.sh", PID: 4711, User: "root", Host: "db3", Command: "backup.sh --password=x", Version: "v1"},
-		"backup.sh (pid 4711, db3)":                      {Program: "backup.sh", PID: 4711, Host: "db3"},
-		"backup.sh (pid 4711, root)":                     {Program: "backup.sh", PID: 4711, User: "root"},
-		"backup.sh (root@db3)":                           {Program: "backup.sh", User: "root", Host: "db3"},
-		"backup.sh":                                      {Program: "backup.sh"},
-		"pid 4711, root@db3":                             {PID: 4711, User: "root", Host: "db3"},
-		"root@db3":                                       {User: "root", Host: "db3"},
-		`"a\x1b[31mb" (pid 1, "r\nx"@"\u202edb3")`:       {Program: "a\x1b[31mb", PID: 1, User: "r\nx", Host: "\u202edb3"},
-		`"true (pid 1, root@db3)" (pid 2, nobody@db3)`:   {Program: "true (pid 1, root@db3)", PID: 2, User: "nobody", Host: "db3"},
-		`Müllabfuhr mit Leerzeichen (pid 3, äda@straße)`: {Program: "Müllabfuhr mit Leerzeichen", PID: 3, User: "äda", Host: "straße"},
+		"backup.sh (pid 4711, root@db3)": {
+			Program: "backup.sh", PID: 4711, User: "root", Host: "db3", Command: "backup.sh --password=x", Version: "v1",
+		},
+		"backup.sh (pid 4711, db3)":                {Program: "backup.sh", PID: 4711, Host: "db3"},
+		"backup.sh (pid 4711, root)":               {Program: "backup.sh", PID: 4711, User: "root"},
+		"backup.sh (root@db3)":                     {Program: "backup.sh", User: "root", Host: "db3"},
+		"backup.sh":                                {Program: "backup.sh"},
+		"pid 4711, root@db3":                       {PID: 4711, User: "root", Host: "db3"},
+		"root@db3":                                 {User: "root", Host: "db3"},
+		`"a\x1b[31mb" (pid 1, "r\nx"@"\u202edb3")`: {Program: "a\x1b[31mb", PID: 1, User: "r\nx", Host: "\u202edb3"},
+		`"true (pid 1, root@db3)" (pid 2, nobody@db3)`: {
+			Program: "true (pid 1, root@db3)", PID: 2, User: "nobody", Host: "db3",
+		},
+		`Müllabfuhr mit Leerzeichen (pid 3, äda@straße)`: {
+			Program: "Müllabfuhr mit Leerzeichen", PID: 3, User: "äda", Host: "straße",
+		},
 	} {
 		if got := p.Who().String(); got != want {
 			t.Errorf("got %s, want %s", got, want)

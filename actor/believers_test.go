@@ -82,12 +82,16 @@ func (b *believers) storyLocked(name lockagent.Name) string {
 // Record is told what the agents say of their locks.
 func (b *believers) Record(_ context.Context, e lockagent.Event) {
 	if e.Lock != "" {
-		b.happens(e.Lock, "%s says: %v of %q, token %d, tenure %d, reason %v", e.Agent, e.Kind, e.Owner, e.Token, e.Tenure, e.Reason)
+		b.happens(
+			e.Lock, "%s says: %v of %q, token %d, tenure %d, reason %v", e.Agent, e.Kind, e.Owner, e.Token, e.Tenure, e.Reason,
+		)
 	}
 }
 
 // believe is told of a new hold, or of one that goes on elsewhere.
-func (b *believers) believe(name lockagent.Name, owner lockagent.Owner, token lockagent.Token, held func() bool, goesOn bool) {
+func (b *believers) believe(
+	name lockagent.Name, owner lockagent.Owner, token lockagent.Token, held func() bool, goesOn bool,
+) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.all[name] == nil {
@@ -99,7 +103,10 @@ func (b *believers) believe(name lockagent.Name, owner lockagent.Owner, token lo
 	b.happensLocked(name, "%q believes in token %d (it goes on: %v)", owner, token, goesOn)
 	for _, other := range b.all[name] {
 		if other.token != token && other.held() {
-			b.t.Errorf("%q: %q (token %d) and %q (token %d) hold at once%s", name, other.owner, other.token, owner, token, b.storyLocked(name))
+			b.t.Errorf(
+				"%q: %q (token %d) and %q (token %d) hold at once%s", name, other.owner, other.token, owner, token,
+				b.storyLocked(name),
+			)
 		}
 	}
 	if !goesOn && token <= b.tokens[name] {

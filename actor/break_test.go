@@ -86,7 +86,8 @@ func TestBreakHoldOfNobody(t *testing.T) {
 		store := memstore.New()
 		a, b := start(t, Config{Store: store.Share()}), start(t, Config{Store: store})
 		g := granted(t, b.Acquire(background, "door", who("ann")))
-		if r := await(t, "break", a.BreakHold("door", "", g.Token(), "")); r.Value || !errors.Is(r.Err, lockagent.ErrNotHeld) {
+		if r := await(t, "break", a.BreakHold("door", "", g.Token(), "")); r.Value ||
+			!errors.Is(r.Err, lockagent.ErrNotHeld) {
 			t.Errorf("the hold of another agent: %v, %v", r.Value, r.Err)
 		}
 		if r := await(t, "break", a.BreakHold("door", "", 0, "")); r.Value || !errors.Is(r.Err, lockagent.ErrBadOption) {

@@ -60,7 +60,8 @@ func TestALockThatIsUsedAgainAndAgainHasShortLeases(t *testing.T) {
 					for _, store := range stores {
 						short := func(lease time.Duration) bool { return lease <= lockagent.PassLease }
 						first := slices.IndexFunc(store.leases, short) // before that, the agent has not had the lock yet
-						if first < 0 || slices.ContainsFunc(store.leases[first:], func(lease time.Duration) bool { return !short(lease) }) {
+						if first < 0 ||
+							slices.ContainsFunc(store.leases[first:], func(lease time.Duration) bool { return !short(lease) }) {
 							t.Errorf("%d agents: asked for %v", agents, store.leases)
 						}
 					}

@@ -90,7 +90,8 @@ func (f foreign) Value(k any) any {
 func TestParentOfAContextPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{Logger: quiet})
-		ann, bob := granted(t, a.Acquire(background, "door", reads("ann"))), granted(t, a.Acquire(background, "door", reads("bob")))
+		ann := granted(t, a.Acquire(background, "door", reads("ann")))
+		bob := granted(t, a.Acquire(background, "door", reads("bob")))
 		parent := &foreign{Context: t.Context()}
 		bad, good := ann.Context(parent), ann.Context(t.Context())
 		parent.fail = func() { panic("a foreign context") }

@@ -119,11 +119,15 @@ func TestUseAfterClose(t *testing.T) {
 		closed(t, a)
 		calls := s.count("")
 		overs := 0
-		refused(t, a.Acquire(background, "door", Request{Owner: "ann", Watch: whenOver(func() { overs++ })}), lockagent.ErrClosed)
+		refused(
+			t, a.Acquire(background, "door", Request{Owner: "ann", Watch: whenOver(func() { overs++ })}), lockagent.ErrClosed,
+		)
 		if overs != 1 {
 			t.Errorf("the end was told %d times", overs)
 		}
-		for what, c := range map[string]<-chan error{"release": a.Release(background, "door", "ann"), "leave": a.Leave(background, "door", "ann")} {
+		for what, c := range map[string]<-chan error{
+			"release": a.Release(background, "door", "ann"), "leave": a.Leave(background, "door", "ann"),
+		} {
 			if err := await(t, what, c); !errors.Is(err, lockagent.ErrClosed) {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -240,7 +244,8 @@ func TestCloseRacesEverything(t *testing.T) {
 					}
 					if err := g.Err(); err != nil {
 						// A hold may be over before its grant is received.
-						if !errors.Is(err, lockagent.ErrClosed) && !errors.Is(err, lockagent.ErrNotGranted) && !errors.Is(err, lockagent.ErrLost) {
+						if !errors.Is(err, lockagent.ErrClosed) && !errors.Is(err, lockagent.ErrNotGranted) &&
+							!errors.Is(err, lockagent.ErrLost) {
 							t.Errorf("refused: %v", err)
 						}
 						continue

@@ -13,7 +13,8 @@ import (
 
 func TestConfigIsChecked(t *testing.T) {
 	_, err := New(Config{
-		Lease: time.Millisecond, Claim: -1, HandOffGrants: -1, HandOffTime: -1, Idle: 400 * 24 * time.Hour, Margin: -1, Label: strings.Repeat("x", 28),
+		Lease: time.Millisecond, Claim: -1, HandOffGrants: -1, HandOffTime: -1, Idle: 400 * 24 * time.Hour, Margin: -1,
+		Label: strings.Repeat("x", 28),
 	})
 	if !errors.Is(err, lockagent.ErrBadOption) {
 		t.Fatalf("got %v", err)
@@ -68,7 +69,9 @@ func TestMargin(t *testing.T) {
 				t.Errorf("a lease of %v was held for %v, want %v", lease, held, want)
 			}
 		}
-		if _, err := New(Config{Store: s, Lease: 20 * time.Second, Margin: 10*time.Second + 1}); !errors.Is(err, lockagent.ErrBadOption) {
+		if _, err := New(Config{
+			Store: s, Lease: 20 * time.Second, Margin: 10*time.Second + 1,
+		}); !errors.Is(err, lockagent.ErrBadOption) {
 			t.Errorf("more than half of the lease: %v", err)
 		}
 	})

@@ -35,7 +35,9 @@ func TestGoroutines(t *testing.T) {
 		defer cancel()
 		var waiting []<-chan lockagent.Grant
 		for i := range waiters {
-			waiting = append(waiting, a.Acquire(ctx, lockagent.Name(fmt.Sprint("busy", i%locks)), Request{Owner: "bob", Wait: time.Hour}))
+			waiting = append(
+				waiting, a.Acquire(ctx, lockagent.Name(fmt.Sprint("busy", i%locks)), Request{Owner: "bob", Wait: time.Hour}),
+			)
 		}
 		var contexts []context.Context
 		for _, g := range held {
@@ -186,7 +188,9 @@ func (forgetful) Break(_ context.Context, _ lockagent.BreakRequest, done func(lo
 	done(lockagent.BreakReply{}, nil)
 }
 
-func (forgetful) Inspect(_ context.Context, _ lockagent.Name, _ lockagent.LockKind, done func(lockagent.Inspection, error)) {
+func (forgetful) Inspect(
+	_ context.Context, _ lockagent.Name, _ lockagent.LockKind, done func(lockagent.Inspection, error),
+) {
 	done(lockagent.Inspection{}, nil)
 }
 

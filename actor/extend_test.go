@@ -44,7 +44,10 @@ func TestExtendWithoutTheStore(t *testing.T) {
 			lost, _ := errors.AsType[*lockagent.LostError](err)
 			return lost != nil && lost.Reason == lockagent.LostDeadline
 		}},
-		{"until it is released", func(_ *Agent, hold *request) { _ = hold.Release(background) }, func(err error) bool { return errors.Is(err, lockagent.ErrNotHeld) }},
+		{
+			"until it is released", func(_ *Agent, hold *request) { _ = hold.Release(background) },
+			func(err error) bool { return errors.Is(err, lockagent.ErrNotHeld) },
+		},
 		{"until the agent is closed", func(a *Agent, _ *request) { a.Close() }, func(err error) bool {
 			lost, _ := errors.AsType[*lockagent.LostError](err)
 			return lost != nil && lost.Reason == lockagent.LostClosed

@@ -43,7 +43,8 @@ func TestQueuedTellsTheHolder(t *testing.T) {
 
 func TestThisProcess(t *testing.T) {
 	p := thisProcess()
-	if host, _ := os.Hostname(); p.Host != host || p.PID != os.Getpid() || !strings.HasPrefix(p.Program, "actor.test") || p.User == "" || p.Command != "" {
+	if host, _ := os.Hostname(); p.Host != host || p.PID != os.Getpid() || !strings.HasPrefix(p.Program, "actor.test") ||
+		p.User == "" || p.Command != "" {
 		t.Errorf("%+v", p)
 	}
 }
@@ -53,7 +54,9 @@ func TestThisProcess(t *testing.T) {
 func TestEventsTellWho(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, w := memstore.New(), &witness{}
-		a := start(t, Config{Store: store, Recorder: w, Logger: quiet, Process: lockagent.Process{Program: "billing", Command: "billing --all"}})
+		a := start(t, Config{
+			Store: store, Recorder: w, Logger: quiet, Process: lockagent.Process{Program: "billing", Command: "billing --all"},
+		})
 		own, other := thisProcess(), lockagent.Process{Host: "db3", Program: "backup.sh", PID: 4711, User: "root"}.Who()
 		own.Program, own.Command = "billing", "billing --all"
 		if started := w.of(lockagent.EventAgentStarted); len(started) != 1 || started[0].Process != own {
@@ -135,7 +138,8 @@ func TestBreakNamesItsOperator(t *testing.T) {
 					t.Helper()
 					<-g.Done()
 					lostBecause(t, g.Cause(), lockagent.LostBroken)
-					if lost, _ := errors.AsType[*lockagent.LostError](g.Cause()); lost.Operator != c.want || e.Operator != c.want || e.Token != g.Token() {
+					if lost, _ := errors.AsType[*lockagent.LostError](g.Cause()); lost.Operator != c.want || e.Operator != c.want ||
+						e.Token != g.Token() {
 						t.Errorf("the holder was told %v, and the log %+v; want operator %q", g.Cause(), e, c.want)
 					}
 				}
@@ -147,7 +151,8 @@ func TestBreakNamesItsOperator(t *testing.T) {
 				await(t, "break", b.Break("door", lockagent.PlainLock, c.operator))
 				synctest.Wait()
 				broken(g, mine.of(lockagent.EventBroken)[0])
-				if far := theirs.of(lockagent.EventBroken)[1]; far.Operator != c.want || far.Token != 0 || far.StoreTime == 0 || far.Lock != "door" {
+				if far := theirs.of(lockagent.EventBroken)[1]; far.Operator != c.want || far.Token != 0 || far.StoreTime == 0 ||
+					far.Lock != "door" {
 					t.Errorf("the breaker recorded %+v", far)
 				}
 			})
@@ -155,7 +160,9 @@ func TestBreakNamesItsOperator(t *testing.T) {
 	}
 	t.Run("too long", func(t *testing.T) {
 		a := start(t, Config{})
-		if r := await(t, "break", a.Break("door", lockagent.PlainLock, strings.Repeat("o", lockagent.MaxNameLen+1))); !errors.Is(r.Err, lockagent.ErrBadOption) {
+		if r := await(
+			t, "break", a.Break("door", lockagent.PlainLock, strings.Repeat("o", lockagent.MaxNameLen+1)),
+		); !errors.Is(r.Err, lockagent.ErrBadOption) {
 			t.Errorf("broken %+v", r)
 		}
 	})
@@ -209,7 +216,12 @@ func TestBreakOfASemaphore(t *testing.T) {
 				}
 				var held []lockagent.Grant
 				for i, agent := range []*Agent{a, a, b, b} {
-					held = append(held, granted(t, agent.Acquire(background, "seats", Request{Owner: lockagent.Owner(fmt.Sprint("owner", i)), Kind: kind})))
+					held = append(
+						held,
+						granted(
+							t, agent.Acquire(background, "seats", Request{Owner: lockagent.Owner(fmt.Sprint("owner", i)), Kind: kind}),
+						),
+					)
 				}
 				if r := await(t, "break", a.Break("seats", kind, "oscar")); r.Err != nil || !r.Value {
 					t.Errorf("broken %t, %v", r.Value, r.Err)
@@ -280,7 +292,8 @@ func TestEventsOfASemaphore(t *testing.T) {
 			}
 			want := []string{
 				"tryset 3: 3", "ann granted 2 of 3", "add -1: 2", "ann released 2 of 3", "bob granted 2 of 2",
-				"add 4: 6", "drain 4: 2", "add 5: 7", "carl granted 0 of 7", "carl released 0 of 7", "bob released 2 of 2", "delete 0: 0",
+				"add 4: 6", "drain 4: 2", "add 5: 7", "carl granted 0 of 7", "carl released 0 of 7", "bob released 2 of 2",
+				"delete 0: 0",
 			}
 			if kind == lockagent.Permits {
 				want = slices.Replace(want, 5, 8, fmt.Sprintf("release 1: 2%.4s", g.PermitIDs()[1]), "set 1: 1", "add 5: 6")

@@ -20,9 +20,19 @@ func TestHoldEndsWithItsCause(t *testing.T) {
 		want lockagent.LossReason // 0 for ErrReleased
 	}{
 		{"released", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { g.ReleaseAsync(background) }, 0},
-		{"released by owner", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Release(background, "door", "ann") }, 0},
-		{"left", again("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Leave(background, "door", "ann") }, lockagent.LostSessionClosed},
-		{"broken here", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Break("door", lockagent.PlainLock, "") }, lockagent.LostBroken},
+		{
+			"released by owner", who("ann"),
+			func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Release(background, "door", "ann") }, 0,
+		},
+		{
+			"left", again("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Leave(background, "door", "ann") },
+			lockagent.LostSessionClosed,
+		},
+		{
+			"broken here", who("ann"),
+			func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Break("door", lockagent.PlainLock, "") },
+			lockagent.LostBroken,
+		},
 		{"broken elsewhere", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) {
 			s.whole.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
 		}, lockagent.LostBroken},
@@ -39,7 +49,10 @@ func TestHoldEndsWithItsCause(t *testing.T) {
 			time.Sleep(DefaultLease)
 			s.handle(nil)
 		}, lockagent.LostDeadline},
-		{"closed", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { go func() { _ = a.Close() }() }, lockagent.LostClosed},
+		{
+			"closed", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { go func() { _ = a.Close() }() },
+			lockagent.LostClosed,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -416,7 +429,8 @@ func TestReleaseWhoseReplyIsLost(t *testing.T) {
 		s.handle(nil)
 		released(t, granted(t, a.Acquire(background, "door", who("bob"))))
 		returned := w.of(lockagent.EventReturned)
-		if len(returned) != 2 || returned[0].Reason != 0 || returned[0].Until != returned[0].Returned || returned[1].Until != 0 {
+		if len(returned) != 2 || returned[0].Reason != 0 || returned[0].Until != returned[0].Returned ||
+			returned[1].Until != 0 {
 			t.Errorf("returned: %+v", returned)
 		}
 	})
@@ -497,7 +511,9 @@ type releases struct {
 
 type releaseKey struct{}
 
-func (s *releases) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+func (s *releases) Release(
+	ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error),
+) {
 	s.values <- ctx.Value(releaseKey{})
 	s.whole.Release(ctx, req, done)
 }

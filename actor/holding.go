@@ -12,9 +12,9 @@ import (
 // tells of them again. Ticks tell of them, so each time may be later, by [longestSleep] at most.
 const tellEvery = 10 * time.Minute
 
-// tellHolds tells the event log of all holds that go on, if it is time for that. Each tick calls it, and a lock with holds
-// has a tick every [longestSleep] at least. So grants and releases cost nothing more. The first tick tells nothing: no
-// hold is old.
+// tellHolds tells the event log of all holds that go on, if it is time for that. Each tick calls it, and a lock with
+// holds has a tick every [longestSleep] at least. So grants and releases cost nothing more. The first tick tells
+// nothing: no hold is old.
 func (l *lock) tellHolds() {
 	if l.agent.cfg.Recorder == nil || l.now < l.tellAt || !l.agent.recording(context.Background()) {
 		return

@@ -115,7 +115,8 @@ func TestASessionIsToldAsOneHold(t *testing.T) {
 			fixed bool
 		}{{lockagent.Exclusive, 2, false}, {lockagent.Shared, 1, true}} {
 			e := all[i]
-			if e.Mode != want.mode || e.Count != want.count || e.Fixed != want.fixed || e.Token != grant.Token || e.StoreTime != grant.StoreTime {
+			if e.Mode != want.mode || e.Count != want.count || e.Fixed != want.fixed || e.Token != grant.Token ||
+				e.StoreTime != grant.StoreTime {
 				t.Errorf("told %+v, want %+v of\n%+v", e, want, grant)
 			}
 		}

@@ -37,7 +37,10 @@ func TestAGrantThatServesSeveralHolds(t *testing.T) {
 			t.Errorf("token %d after %d", last.Token(), h.Token()+1)
 		}
 		released(t, last)
-		for kind, want := range map[lockagent.EventKind][]int{lockagent.EventGranted: {8, 2, 0}, lockagent.EventReleased: {8, 2, 0}} {
+		for kind, want := range map[lockagent.EventKind][]int{
+			lockagent.EventGranted:  {8, 2, 0},
+			lockagent.EventReleased: {8, 2, 0},
+		} {
 			for i, e := range w.of(kind) {
 				if e.Holds != want[i] {
 					t.Errorf("%v %d tells of %d holds, want %d", kind, i, e.Holds, want[i])
@@ -49,7 +52,11 @@ func TestAGrantThatServesSeveralHolds(t *testing.T) {
 
 func TestRequestsThatServeOneHold(t *testing.T) {
 	a := start(t, Config{Store: memstore.New()})
-	for _, r := range []Request{{Session: true}, {Kind: lockagent.FairLock}, {Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared}} {
+	for _, r := range []Request{
+		{Session: true},
+		{Kind: lockagent.FairLock},
+		{Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared},
+	} {
 		r.Owner, r.Holds = "ann", 2
 		g := <-a.Acquire(background, "door", r)
 		if bad, ok := errors.AsType[*lockagent.OptionError](g.Err()); !ok || bad.Option != "holds" {

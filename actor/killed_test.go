@@ -93,10 +93,12 @@ func TestResumedIsWatched(t *testing.T) {
 		synctest.Wait()
 		client, w := lockagent.Process{Program: "client"}.Who(), &witness{}
 		told := make(map[lockagent.Owner]*onlooker)
-		next := resuming(t, Config{Store: store.Share(), Recorder: w, Resumed: func(r ResumedRequest) (context.Context, Watcher, lockagent.Who) {
-			told[r.Owner] = new(onlooker)
-			return nil, told[r.Owner], client
-		}}, killed(t, a, s))
+		next := resuming(t, Config{
+			Store: store.Share(), Recorder: w, Resumed: func(r ResumedRequest) (context.Context, Watcher, lockagent.Who) {
+				told[r.Owner] = new(onlooker)
+				return nil, told[r.Owner], client
+			},
+		}, killed(t, a, s))
 		ann := claimed(t, next, "door")
 		synctest.Wait()
 		released(t, ann)

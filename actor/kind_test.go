@@ -101,7 +101,9 @@ func nameAfterAWrongKind(t *testing.T, wrong, real lockagent.LockKind) {
 			told(await(t, "grant", a.Acquire(background, name, Request{Owner: "ann", Kind: wrong})).Err())
 		},
 		"acquire with a watcher": func(told func(error)) {
-			out := a.Acquire(background, name, Request{Owner: "ann", Kind: wrong, Watch: whenOver(func() { told(lockagent.ErrWrongKind) })})
+			out := a.Acquire(background, name, Request{
+				Owner: "ann", Kind: wrong, Watch: whenOver(func() { told(lockagent.ErrWrongKind) }),
+			})
 			refused(t, out, lockagent.ErrWrongKind)
 		},
 		"acquire twice": func(told func(error)) {

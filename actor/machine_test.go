@@ -21,7 +21,9 @@ func TestFairStartsOver(t *testing.T) {
 		s.news = func(func(lockagent.Message), lockagent.Message) {} // nor is it told of its ghosts
 		a, b := start(t, Config{Store: s, Logger: quiet}), start(t, Config{Store: store})
 		granted(t, a.Acquire(background, "door", fairly("ann")))
-		waiting := []<-chan lockagent.Grant{a.Acquire(background, "door", fairly("bob")), a.Acquire(background, "door", fairly("cid"))}
+		waiting := []<-chan lockagent.Grant{
+			a.Acquire(background, "door", fairly("bob")), a.Acquire(background, "door", fairly("cid")),
+		}
 		synctest.Wait()
 		dan := b.Acquire(background, "door", fairly("dan"))
 		synctest.Wait()

@@ -88,7 +88,9 @@ func (r *referee) entered(g lockagent.Grant) {
 			r.t.Errorf("%q: %q (token %d) and %q (token %d) hold at once", name, h.Owner(), h.Token(), g.Owner(), g.Token())
 		}
 		if r.strict && cause == nil && h.Owner() != g.Owner() && !told {
-			r.t.Errorf("%q: %q (token %d) holds, and %q (token %d) was not told", name, g.Owner(), g.Token(), h.Owner(), h.Token())
+			r.t.Errorf(
+				"%q: %q (token %d) holds, and %q (token %d) was not told", name, g.Owner(), g.Token(), h.Owner(), h.Token(),
+			)
 		}
 		if h.Held() {
 			still = append(still, h)
@@ -155,7 +157,10 @@ func fight(t *testing.T, seed uint64, strict bool, kind lockagent.LockKind, requ
 			var outer []lockagent.Grant
 			for range requests {
 				name := lockagent.Name(fmt.Sprint("door", c.below(locks)))
-				req := Request{Owner: lockagent.Owner(fmt.Sprint("owner", i)), Kind: kind, Session: true, Watch: whenOver(func() { overs.Add(1) })}
+				req := Request{
+					Owner: lockagent.Owner(fmt.Sprint("owner", i)), Kind: kind, Session: true,
+					Watch: whenOver(func() { overs.Add(1) }),
+				}
 				if c.below(3) == 0 {
 					req.Lease = max(lockagent.MinLease, c.upTo(2*lease))
 				}
@@ -183,8 +188,10 @@ func fight(t *testing.T, seed uint64, strict bool, kind lockagent.LockKind, requ
 				exhausted(t, ch)
 				answers.Add(1)
 				if err := g.Err(); err != nil {
-					expected := errors.Is(err, lockagent.ErrNotGranted) || errors.Is(err, lockagent.ErrHeld) || errors.Is(err, lockagent.ErrTimeout) ||
-						errors.Is(err, lockagent.ErrLeaseTooShort) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+					expected := errors.Is(err, lockagent.ErrNotGranted) || errors.Is(err, lockagent.ErrHeld) ||
+						errors.Is(err, lockagent.ErrTimeout) ||
+						errors.Is(err, lockagent.ErrLeaseTooShort) || errors.Is(err, context.Canceled) ||
+						errors.Is(err, context.DeadlineExceeded) ||
 						errors.Is(err, lockagent.ErrSessionClosed) || req.Try && errors.Is(err, lockagent.ErrStoreUnavailable)
 					if !expected {
 						t.Errorf("refused: %v", err)
@@ -213,7 +220,8 @@ func fight(t *testing.T, seed uint64, strict bool, kind lockagent.LockKind, requ
 				}
 				cancel()
 				err := await(t, "release", g.ReleaseAsync(background))
-				if err != nil && !errors.Is(err, lockagent.ErrNotHeld) && !errors.Is(err, lockagent.ErrUnconfirmed) && !errors.Is(err, lockagent.ErrLost) {
+				if err != nil && !errors.Is(err, lockagent.ErrNotHeld) && !errors.Is(err, lockagent.ErrUnconfirmed) &&
+					!errors.Is(err, lockagent.ErrLost) {
 					t.Errorf("release: %v", err)
 				}
 				for len(outer) > 0 && c.below(2) == 0 {

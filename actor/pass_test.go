@@ -56,16 +56,26 @@ func releaseReachesAnotherAgent(t *testing.T, queue bool, attemptsForIt int) {
 func TestPassesThatGoWrong(t *testing.T) {
 	type hear = func(lockagent.Message)
 	for name, spoil := range map[string]func(hear hear, m lockagent.Message){
-		"lost":                           func(hear, lockagent.Message) {},
-		"lost, which is told":            func(hear hear, _ lockagent.Message) { hear(lockagent.Message{Kind: lockagent.MessagesMissed}) },
-		"repeated":                       func(hear hear, m lockagent.Message) { hear(m); hear(m) },
-		"of another agent":               func(hear hear, m lockagent.Message) { m.Tenure.Agent = lockagent.NewAgentID(); hear(m) },
-		"of a tenure that was withdrawn": func(hear hear, m lockagent.Message) { old := m; old.Tenure.Number--; hear(m); hear(old) },
-		"of another tenure":              func(hear hear, m lockagent.Message) { m.Tenure.Number++; hear(m) },
-		"with a token from then":         func(hear hear, m lockagent.Message) { m.Token = 1; hear(m) },
-		"of an unknown clock":            func(hear hear, m lockagent.Message) { m.Clock = "sundial"; hear(m) },
-		"unconfirmed":                    func(hear hear, m lockagent.Message) { m.Unconfirmed = true; hear(m) },
-		"of an unknown kind":             func(hear hear, m lockagent.Message) { m.Kind = 99; hear(m) },
+		"lost": func(hear, lockagent.Message) {},
+		"lost, which is told": func(hear hear, _ lockagent.Message) {
+			hear(lockagent.Message{Kind: lockagent.MessagesMissed})
+		},
+		"repeated": func(hear hear, m lockagent.Message) { hear(m); hear(m) },
+		"of another agent": func(hear hear, m lockagent.Message) {
+			m.Tenure.Agent = lockagent.NewAgentID()
+			hear(m)
+		},
+		"of a tenure that was withdrawn": func(hear hear, m lockagent.Message) {
+			old := m
+			old.Tenure.Number--
+			hear(m)
+			hear(old)
+		},
+		"of another tenure":      func(hear hear, m lockagent.Message) { m.Tenure.Number++; hear(m) },
+		"with a token from then": func(hear hear, m lockagent.Message) { m.Token = 1; hear(m) },
+		"of an unknown clock":    func(hear hear, m lockagent.Message) { m.Clock = "sundial"; hear(m) },
+		"unconfirmed":            func(hear hear, m lockagent.Message) { m.Unconfirmed = true; hear(m) },
+		"of an unknown kind":     func(hear hear, m lockagent.Message) { m.Kind = 99; hear(m) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -129,7 +139,10 @@ func TestMissedMessagesOfOneLock(t *testing.T) {
 			a.hear(lockagent.Message{Kind: lockagent.MessagesMissed, Name: missed.name, LockKind: missed.kind})
 			synctest.Wait()
 			if n := s.count("acquire") - before; n != missed.asked {
-				t.Errorf("%d of those who wait for %q ask after messages to waiters for the %q were lost, want %d", n, missed.name, missed.kind, missed.asked)
+				t.Errorf(
+					"%d of those who wait for %q ask after messages to waiters for the %q were lost, want %d", n, missed.name,
+					missed.kind, missed.asked,
+				)
 			}
 		}
 		for name, g := range held {
@@ -146,7 +159,9 @@ func TestMissedMessagesOfOneLock(t *testing.T) {
 func ghost(t *testing.T, s *tap, a *Agent) (granted, queued bool) {
 	t.Helper()
 	replies := make(chan lockagent.AcquireReply, 1)
-	req := lockagent.AcquireRequest{Name: "door", Tenure: lockagent.Tenure{Agent: a.ID(), Number: a.fresh.Add(1)}, Lease: time.Hour, Queue: true}
+	req := lockagent.AcquireRequest{
+		Name: "door", Tenure: lockagent.Tenure{Agent: a.ID(), Number: a.fresh.Add(1)}, Lease: time.Hour, Queue: true,
+	}
 	s.whole.Acquire(background, req, func(r lockagent.AcquireReply, _ error) { replies <- r })
 	r := await(t, "the ghost's reply", replies)
 	return r.Granted, r.Queued

@@ -148,10 +148,13 @@ func TestReleaseOfAMode(t *testing.T) {
 		write.Session, read.Session = true, true
 		w := granted(t, a.Acquire(background, "door", write))
 		r := granted(t, a.Acquire(background, "door", read))
-		if err := await(t, "release", a.ReleaseMode(background, "door", "ann", lockagent.Exclusive)); err != nil || w.Held() || !r.Held() {
+		if err := await(t, "release", a.ReleaseMode(background, "door", "ann", lockagent.Exclusive)); err != nil ||
+			w.Held() || !r.Held() {
 			t.Errorf("%v, write %t, read %t", err, w.Held(), r.Held())
 		}
-		if err := await(t, "release", a.ReleaseMode(background, "door", "ann", lockagent.Exclusive)); !errors.Is(err, lockagent.ErrNotHeld) {
+		if err := await(
+			t, "release", a.ReleaseMode(background, "door", "ann", lockagent.Exclusive),
+		); !errors.Is(err, lockagent.ErrNotHeld) {
 			t.Errorf("error %v, want ErrNotHeld", err)
 		}
 		if err := await(t, "release", a.ReleaseMode(background, "door", "ann", lockagent.Shared)); err != nil || r.Held() {

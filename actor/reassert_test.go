@@ -92,12 +92,14 @@ func TestResumedWaitIsCancelled(t *testing.T) {
 		}
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(background)
-		next := resuming(t, Config{Store: store.Share(), Resumed: func(r ResumedRequest) (context.Context, Watcher, lockagent.Who) {
-			if r.Tag == "first" {
-				return ctx, nil, lockagent.Who{}
-			}
-			return nil, nil, lockagent.Who{}
-		}}, killed(t, a, s))
+		next := resuming(t, Config{
+			Store: store.Share(), Resumed: func(r ResumedRequest) (context.Context, Watcher, lockagent.Who) {
+				if r.Tag == "first" {
+					return ctx, nil, lockagent.Who{}
+				}
+				return nil, nil, lockagent.Who{}
+			},
+		}, killed(t, a, s))
 		synctest.Wait()
 		r := next.Resumed()
 		if len(r) != 2 || r[0].Tag != "first" || r[1].Tag != "second" {

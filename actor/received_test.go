@@ -56,7 +56,10 @@ func TestLockTellsHowItsHoldEnded(t *testing.T) {
 			lost, ok := errors.AsType[*lockagent.LostError](err)
 			return ok && lost.Reason == lockagent.LostBroken
 		}},
-		{"closed", func(a *Agent) { go a.Close(); synctest.Wait() }, func(err error) bool { return errors.Is(err, lockagent.ErrClosed) }},
+		{
+			"closed", func(a *Agent) { go a.Close(); synctest.Wait() },
+			func(err error) bool { return errors.Is(err, lockagent.ErrClosed) },
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

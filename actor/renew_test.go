@@ -31,7 +31,8 @@ func TestStoreAway(t *testing.T) {
 			if len(u) != 1 {
 				t.Fatalf("%d uncertain events", len(u))
 			}
-			if e := u[0]; e.Owner != "ann" || e.Token != g.Token() || e.Remaining != 18*time.Second || e.Err == "" || e.Tenure == 0 {
+			if e := u[0]; e.Owner != "ann" || e.Token != g.Token() || e.Remaining != 18*time.Second || e.Err == "" ||
+				e.Tenure == 0 {
 				t.Errorf("%+v", e)
 			}
 			// Tries grow rarer: 20ms, 40ms, ... 1s, for 18 seconds.

@@ -27,14 +27,18 @@ func newReplicated(s whole, acquired, renewed int64) *replicated {
 	return r
 }
 
-func (s *replicated) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (s *replicated) Acquire(
+	ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
 	s.whole.Acquire(ctx, req, func(reply lockagent.AcquireReply, err error) {
 		reply.Replicas = int(s.acquired.Load())
 		if err != nil || !reply.Granted || reply.Replicas > 0 {
 			done(reply, err)
 			return
 		}
-		s.Release(ctx, lockagent.ReleaseRequest{Name: req.Name, Kind: req.Kind, Tenure: req.Tenure}, func(lockagent.ReleaseReply, error) {
+		s.Release(ctx, lockagent.ReleaseRequest{
+			Name: req.Name, Kind: req.Kind, Tenure: req.Tenure,
+		}, func(lockagent.ReleaseReply, error) {
 			done(lockagent.AcquireReply{}, &lockagent.ReplicasError{Name: req.Name, Wanted: 1})
 		})
 	})

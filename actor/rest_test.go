@@ -117,7 +117,9 @@ func TestABreakOfALockThatRests(t *testing.T) {
 					if breaker == "its agent" { // needs no message
 						store.news = func(func(lockagent.Message), lockagent.Message) {}
 					}
-					if r := await(t, "break", map[string]*Agent{"its agent": a, "another agent": b}[breaker].Break("door", kind, "olga")); r.Err != nil || !r.Value {
+					if r := await(
+						t, "break", map[string]*Agent{"its agent": a, "another agent": b}[breaker].Break("door", kind, "olga"),
+					); r.Err != nil || !r.Value {
 						t.Errorf("the break: %t, %v", r.Value, r.Err)
 					}
 					synctest.Wait()
@@ -126,7 +128,8 @@ func TestABreakOfALockThatRests(t *testing.T) {
 					silent(t, "grant beside another one", ann)
 					released(t, bob)
 					released(t, granted(t, ann))
-					if lost, broken := w.of(lockagent.EventLost), w.of(lockagent.EventBroken); len(lost) > 0 || len(broken) != 1 || broken[0].Request != 0 || broken[0].Operator != "olga" {
+					if lost, broken := w.of(lockagent.EventLost), w.of(lockagent.EventBroken); len(lost) > 0 || len(broken) != 1 ||
+						broken[0].Request != 0 || broken[0].Operator != "olga" {
 						t.Errorf("lost %v, broken %v; want one break, and no hold that it ended", lost, broken)
 					}
 				})

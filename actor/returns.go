@@ -34,8 +34,9 @@ func (r *returns) present() int {
 	return r.round
 }
 
-// take returns the present round, and reports true to the first caller, who says done when the locks were told. A second
-// reset may come before the broadcast of the first one begins. And a step of a clock is broadcast, and begins no return.
+// take returns the present round, and reports true to the first caller, who says done when the locks were told. A
+// second reset may come before the broadcast of the first one begins. And a step of a clock is broadcast, and begins no
+// return.
 func (r *returns) take() (round int, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -80,7 +80,8 @@ func TestShutdownLosesPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newTap(memstore.New())
 		a := start(t, Config{Store: store})
-		ann, eve := granted(t, a.Acquire(background, "door", again("ann"))), granted(t, a.Acquire(background, "gate", again("eve")))
+		ann := granted(t, a.Acquire(background, "door", again("ann")))
+		eve := granted(t, a.Acquire(background, "gate", again("eve")))
 		ctx, cancel := context.WithTimeoutCause(background, 30*time.Second, why)
 		defer cancel()
 		begin := time.Now()

@@ -106,7 +106,8 @@ func TestLockGivesUp(t *testing.T) {
 					var overs atomic.Int64
 					err := ask(ctx, a, Request{Owner: "bob", Wait: c.wait, Watch: whenOver(func() { overs.Add(1) })}).Err()
 					w := waitError(t, err)
-					if w.Name != "door" || w.Waited != c.waited || w.TimedOut != c.timedOut || !errors.Is(w.Err, c.err) || w.Silent != 0 || w.Store != nil {
+					if w.Name != "door" || w.Waited != c.waited || w.TimedOut != c.timedOut || !errors.Is(w.Err, c.err) ||
+						w.Silent != 0 || w.Store != nil {
 						t.Errorf("got %+v", w)
 					}
 					if w.Waited > 0 && w.Holder != "ann" {
@@ -198,7 +199,9 @@ func TestLockTellsNoNegativeWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{Logger: quiet})
 		for range 50 {
-			g := granted(t, a.Acquire(background, "door", Request{Owner: "ann", Watch: whenOver(func() { time.Sleep(time.Minute) })}))
+			g := granted(
+				t, a.Acquire(background, "door", Request{Owner: "ann", Watch: whenOver(func() { time.Sleep(time.Minute) })}),
+			)
 			go g.ReleaseAsync(background)
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(background, time.Second)
@@ -260,7 +263,8 @@ func TestWaitErrorTellsWhy(t *testing.T) {
 	})
 	run("the store hangs", func(t *testing.T, s *tap, a, _ *Agent) {
 		s.on("acquire", func(o *op) { o.slow(time.Hour, 0) })
-		if w := give(t, a); w.Holder != "" || w.Silent < wait-1 || !errors.Is(w, lockagent.ErrStoreUnavailable) || w.Store != nil {
+		if w := give(t, a); w.Holder != "" || w.Silent < wait-1 || !errors.Is(w, lockagent.ErrStoreUnavailable) ||
+			w.Store != nil {
 			t.Errorf("got %v", w)
 		}
 	})

@@ -54,7 +54,8 @@ var _ backend.Agent = (*agent)(nil)
 
 func newAgent(cfg Config, now func() time.Duration) *agent {
 	a := &agent{
-		cfg: cfg, id: lockagent.NewAgentID(), key: rand.Text(), now: now, rpc: servicesAt(cfg.Socket), ended: make(chan struct{}), kick: make(chan struct{}, 1),
+		cfg: cfg, id: lockagent.NewAgentID(), key: rand.Text(), now: now, rpc: servicesAt(cfg.Socket),
+		ended: make(chan struct{}), kick: make(chan struct{}, 1),
 		claims: make(map[uint64]*claim), names: make(map[lockagent.Name]map[*claim]struct{}),
 		queues: make(map[lockName]*queue), silent: time.Now(),
 	}
@@ -134,7 +135,9 @@ func check(ctx context.Context, name lockagent.Name, req *actor.Request) error {
 	}
 	switch {
 	case req.Session && (req.Kind == lockagent.Semaphore || req.Kind == lockagent.Permits):
-		return &lockagent.OptionError{Option: "session", Reason: "a semaphore has no re-entries; each request is an owner of its own"}
+		return &lockagent.OptionError{
+			Option: "session", Reason: "a semaphore has no re-entries; each request is an owner of its own",
+		}
 	case ctx.Err() != nil:
 		return &lockagent.WaitError{Name: name, Kind: req.Kind.OrPlain(), TimedOut: timedOut(ctx), Err: context.Cause(ctx)}
 	case req.Wait < 0:
@@ -165,7 +168,9 @@ func (a *agent) holderOf(name lockagent.Name, holder string) string {
 }
 
 // ReleaseMode implements [backend.Agent].
-func (a *agent) ReleaseMode(_ context.Context, name lockagent.Name, owner lockagent.Owner, mode lockagent.Mode) <-chan error {
+func (a *agent) ReleaseMode(
+	_ context.Context, name lockagent.Name, owner lockagent.Owner, mode lockagent.Mode,
+) <-chan error {
 	if _, err := lockagent.ParseName(string(name)); err != nil {
 		return delivered(err)
 	}

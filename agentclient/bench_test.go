@@ -56,9 +56,14 @@ func benchmarkContended(b *testing.B, wait time.Duration) {
 		settings := []string{"AGENTCLIENT_TEST_LENGTH=" + length.String(), "AGENTCLIENT_TEST_WAIT=" + wait.String()}
 		var contenders []*process
 		for range processes {
-			contenders = append(contenders, start(b, "contender", path, append(settings, "AGENTCLIENT_TEST_GOROUTINES="+strconv.Itoa(goroutines))...))
+			contenders = append(
+				contenders,
+				start(b, "contender", path, append(settings, "AGENTCLIENT_TEST_GOROUTINES="+strconv.Itoa(goroutines))...),
+			)
 		}
-		visitor := start(b, "contender", path, append(settings, "AGENTCLIENT_TEST_GOROUTINES=1", "AGENTCLIENT_TEST_PAUSE=20ms")...)
+		visitor := start(
+			b, "contender", path, append(settings, "AGENTCLIENT_TEST_GOROUTINES=1", "AGENTCLIENT_TEST_PAUSE=20ms")...,
+		)
 		var grants, least int
 		var p99 time.Duration
 		for _, p := range contenders {

@@ -24,7 +24,10 @@ type clocked struct {
 
 func newClocked() *clocked {
 	c := &clocked{begin: time.Now()}
-	c.agent = newAgent(Config{Claim: time.Hour, Logger: slog.New(slog.DiscardHandler)}, func() time.Duration { return time.Since(c.begin) + c.asleep })
+	c.agent = newAgent(
+		Config{Claim: time.Hour, Logger: slog.New(slog.DiscardHandler)},
+		func() time.Duration { return time.Since(c.begin) + c.asleep },
+	)
 	c.linked = true
 	return c
 }
@@ -80,7 +83,9 @@ func TestTheDaemonIsSilent(t *testing.T) {
 			c := newClocked()
 			g := c.granted(t, test.req, 10*time.Second)
 			time.Sleep(5 * time.Second)
-			c.says(&lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Renewed{Renewed: &lockagentv1.Renewed{Deadline: c.deadline(10 * time.Second)}}})
+			c.says(&lockagentv1.ClaimEvent{
+				Event: &lockagentv1.ClaimEvent_Renewed{Renewed: &lockagentv1.Renewed{Deadline: c.deadline(10 * time.Second)}},
+			})
 			time.Sleep(10*time.Second - 1)
 			if !g.Held() || g.Cause() != nil {
 				t.Errorf("lost before the deadline: %v", g.Cause())
@@ -172,12 +177,17 @@ func TestAttachAgain(t *testing.T) {
 			}}})
 		}, lockagent.LostDenied},
 		"it knows no such claim": {func(c *clocked) {
-			c.hear(&lockagentv1.LinkEvent{Ref: c.ref, What: &lockagentv1.LinkEvent_Refused{Refused: &lockagentv1.Failure{Reason: lockagentv1.Reason_REASON_NO_CLAIM}}})
+			c.hear(&lockagentv1.LinkEvent{
+				Ref:  c.ref,
+				What: &lockagentv1.LinkEvent_Refused{Refused: &lockagentv1.Failure{Reason: lockagentv1.Reason_REASON_NO_CLAIM}},
+			})
 		}, lockagent.LostDenied},
 		"the claim was lost": {func(c *clocked) {
-			c.says(&lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Ended{Ended: &lockagentv1.Ended{How: &lockagentv1.Ended_Lost{
-				Lost: &lockagentv1.Lost{Reason: lockagentv1.LossReason_LOSS_REASON_CLOSED},
-			}}}})
+			c.says(&lockagentv1.ClaimEvent{
+				Event: &lockagentv1.ClaimEvent_Ended{Ended: &lockagentv1.Ended{How: &lockagentv1.Ended_Lost{
+					Lost: &lockagentv1.Lost{Reason: lockagentv1.LossReason_LOSS_REASON_CLOSED},
+				}}},
+			})
 		}, lockagent.LostClosed},
 		"it says nothing": {func(*clocked) { time.Sleep(10 * time.Second) }, lockagent.LostDeadline},
 	} {

@@ -128,7 +128,9 @@ func contest(t *testing.T, redis string, processes, kills int) {
 	var counters []*process
 	var ins []io.Closer
 	for range processes {
-		p, in := startWithInput(t, "counter", path, "AGENTCLIENT_TEST_TALLY="+file, "AGENTCLIENT_TEST_GOROUTINES="+strconv.Itoa(goroutines))
+		p, in := startWithInput(
+			t, "counter", path, "AGENTCLIENT_TEST_TALLY="+file, "AGENTCLIENT_TEST_GOROUTINES="+strconv.Itoa(goroutines),
+		)
 		counters, ins = append(counters, p), append(ins, in)
 	}
 	for _, p := range counters {

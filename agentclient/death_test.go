@@ -143,7 +143,8 @@ func TestAStoppedDaemon(t *testing.T) {
 	// For a moment the request may wait for the hold that was just lost. So it has to wait for longer, before it can
 	// tell that the daemon is silent.
 	_, err = locks.Lock("door", channelapi.Wait(time.Second)).Acquire(waittest.Context(t))
-	if e, ok := errors.AsType[*channelapi.WaitError](err); !ok || e.Silent == 0 || !errors.Is(err, channelapi.ErrTimeout) || !errors.Is(err, channelapi.ErrStoreUnavailable) {
+	if e, ok := errors.AsType[*channelapi.WaitError](err); !ok || e.Silent == 0 ||
+		!errors.Is(err, channelapi.ErrTimeout) || !errors.Is(err, channelapi.ErrStoreUnavailable) {
 		t.Errorf("a wait for a silent daemon: %v", err)
 	}
 	p.signal(syscall.SIGCONT)

@@ -61,7 +61,9 @@ func Open(ctx context.Context, cfg Config) (*channelapi.Locks, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Socket, cfg.Claim, cfg.Logger = path, cmp.Or(cfg.Claim, channelapi.DefaultClaim), cmp.Or(cfg.Logger, slog.Default())
+	cfg.Socket = path
+	cfg.Claim = cmp.Or(cfg.Claim, channelapi.DefaultClaim)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	a := newAgent(cfg, bootclock.Now)
 	if err := a.start(ctx); err != nil {
 		return nil, err
@@ -73,9 +75,10 @@ func Open(ctx context.Context, cfg Config) (*channelapi.Locks, error) {
 
 // services are the clients of the daemon's services, over one connection.
 type services struct {
-	hangUp  func() // closes the connection, even if a stream on it has not ended yet
-	lock    lockagentv1connect.LockServiceClient
-	submit  *connect.Client[lockagentv1.SubmitRequest, lockagentv1.SubmitResponse] // of lock: its answer can be read while commands are sent
+	hangUp func() // closes the connection, even if a stream on it has not ended yet
+	lock   lockagentv1connect.LockServiceClient
+	// The call Submit of lock, whose answer can be read while commands are sent.
+	submit  *connect.Client[lockagentv1.SubmitRequest, lockagentv1.SubmitResponse]
 	look    lockagentv1connect.LookServiceClient
 	operate lockagentv1connect.OperateServiceClient
 	count   lockagentv1connect.CountServiceClient
@@ -85,18 +88,22 @@ func servicesAt(path string) services {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	until, hangUp := context.WithCancel(context.Background())
-	transport := &http.Transport{Protocols: &protocols, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
-		if err != nil {
-			return nil, err
-		}
-		return &connection{conn, context.AfterFunc(until, func() { _ = conn.Close() })}, nil
-	}}
+	transport := &http.Transport{
+		Protocols: &protocols, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+			if err != nil {
+				return nil, err
+			}
+			return &connection{conn, context.AfterFunc(until, func() { _ = conn.Close() })}, nil
+		},
+	}
 	client := &http.Client{Transport: transport}
 	const base = "http://lockagent"
 	return services{
 		hangUp, lockagentv1connect.NewLockServiceClient(client, base),
-		connect.NewClient[lockagentv1.SubmitRequest, lockagentv1.SubmitResponse](client, base+lockagentv1connect.LockServiceSubmitProcedure),
+		connect.NewClient[lockagentv1.SubmitRequest, lockagentv1.SubmitResponse](
+			client, base+lockagentv1connect.LockServiceSubmitProcedure,
+		),
 		lockagentv1connect.NewLookServiceClient(client, base),
 		lockagentv1connect.NewOperateServiceClient(client, base), lockagentv1connect.NewCountServiceClient(client, base),
 	}

@@ -48,7 +48,11 @@ func (c *clocked) extends(id uint64, in time.Duration, err error) {
 
 // attached has the daemon say over a new link that it has the claim.
 func (c *clocked) attached() {
-	c.tells(1, &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Granted{Granted: &lockagentv1.Granted{Claim: "id", Token: 7, Deadline: c.deadline(10 * time.Second)}}})
+	c.tells(1, &lockagentv1.ClaimEvent{
+		Event: &lockagentv1.ClaimEvent_Granted{
+			Granted: &lockagentv1.Granted{Claim: "id", Token: 7, Deadline: c.deadline(10 * time.Second)},
+		},
+	})
 }
 
 // leased is a test of a hold with a fixed lease of 10 s, whose claim has the number 1.

@@ -25,7 +25,9 @@ const many = 200
 func largest(t *testing.T, most int) (*channelapi.Locks, func(i int) *channelapi.SessionLock) {
 	t.Helper()
 	r := runAs(t, &running{store: memstore.New(), path: socketPath(t), most: most})
-	locks, err := Open(waittest.Context(t), Config{Socket: r.path, Command: strings.Repeat("x", 1024), Logger: slog.New(slog.DiscardHandler)})
+	locks, err := Open(waittest.Context(t), Config{
+		Socket: r.path, Command: strings.Repeat("x", 1024), Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,8 @@ func TestManyLargeRequests(t *testing.T) {
 func TestARefusedMessage(t *testing.T) {
 	_, lock := largest(t, 1024)
 	_, err := lock(1).TryAcquire(waittest.Context(t))
-	if refused, ok := errors.AsType[*connect.Error](err); !errors.Is(err, channelapi.ErrStoreUnavailable) || !ok || refused.Code() != connect.CodeResourceExhausted {
+	if refused, ok := errors.AsType[*connect.Error](err); !errors.Is(err, channelapi.ErrStoreUnavailable) || !ok ||
+		refused.Code() != connect.CodeResourceExhausted {
 		t.Errorf("the error does not tell that the request is too large: %v", err)
 	}
 }

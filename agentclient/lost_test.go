@@ -27,7 +27,8 @@ type ends struct {
 
 func (e *ends) Record(_ context.Context, event lockagent.Event) {
 	switch event.Kind {
-	case lockagent.EventReleased, lockagent.EventHeld, lockagent.EventLost, lockagent.EventExpired, lockagent.EventUnclaimed:
+	case lockagent.EventReleased, lockagent.EventHeld, lockagent.EventLost, lockagent.EventExpired,
+		lockagent.EventUnclaimed:
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.events = append(e.events, event)
@@ -55,11 +56,15 @@ func TestTheLogSaysHowAClientLostItsHold(t *testing.T) {
 	}
 	log := &ends{}
 	r := &running{}
-	if r.Daemon, err = daemon.Start(daemon.Config{Listener: listener, Store: memstore.New(), Logger: slog.New(slog.DiscardHandler), Recorder: log}); err != nil {
+	if r.Daemon, err = daemon.Start(daemon.Config{
+		Listener: listener, Store: memstore.New(), Logger: slog.New(slog.DiscardHandler), Recorder: log,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	defer r.end(t)
-	locks, err := Open(waittest.Context(t), Config{Socket: path, Claim: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	locks, err := Open(waittest.Context(t), Config{
+		Socket: path, Claim: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +99,8 @@ func TestTheLogSaysHowAClientLostItsHold(t *testing.T) {
 	}
 	runtime.KeepAlive(closed)
 	for name, want := range map[lockagent.Name]lockagent.LossReason{
-		"released": 0, "session": lockagent.LostSessionClosed, "unclaimed": lockagent.LostUnclaimed, "closed": lockagent.LostClosed,
+		"released": 0, "session": lockagent.LostSessionClosed, "unclaimed": lockagent.LostUnclaimed,
+		"closed": lockagent.LostClosed,
 	} {
 		if got := log.of(name); !slices.Equal(got, []lockagent.LossReason{want}) {
 			t.Errorf("%s: the log says %v, want %v", name, got, want)

@@ -86,7 +86,9 @@ func (r *running) start(t testing.TB) {
 func (r *running) serve(t testing.TB, listener net.Listener) {
 	t.Helper()
 	var err error
-	if r.Daemon, err = daemon.Start(daemon.Config{Listener: listener, Store: r.store, Lease: r.lease, MaxRequest: r.most, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+	if r.Daemon, err = daemon.Start(daemon.Config{
+		Listener: listener, Store: r.store, Lease: r.lease, MaxRequest: r.most, Logger: slog.New(slog.DiscardHandler),
+	}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -137,7 +139,9 @@ func serve() {
 	if redis := os.Getenv("AGENTCLIENT_TEST_REDIS"); redis != "" {
 		cfg.Store, err = redisstore.Config{GraceFirst: redisstore.NoGraceFirst}.Open(context.Background(), redis)
 	} else if cfg.Journal != nil {
-		cfg.Store, err = daemon.Remember(memstore.New(), cfg.Journal, cfg.Recovered, cfg.Lease, cfg.Margin, quota.New(quota.Config{}))
+		cfg.Store, err = daemon.Remember(
+			memstore.New(), cfg.Journal, cfg.Recovered, cfg.Lease, cfg.Margin, quota.New(quota.Config{}),
+		)
 	}
 	must(err)
 	cfg.Listener, err = socket.Listen(socket.Config{Path: os.Getenv("LOCKAGENT_SOCKET")})

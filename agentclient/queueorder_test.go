@@ -107,7 +107,9 @@ func (h *host) work() {
 		o := known(x.GetAttach().GetSecret())
 		if o == nil {
 			h.tells = append(h.tells, func() {
-				h.c.hear(&lockagentv1.LinkEvent{Ref: x.GetRef(), What: &lockagentv1.LinkEvent_Refused{Refused: failed(refusal.ErrNoClaim)}})
+				h.c.hear(&lockagentv1.LinkEvent{
+					Ref: x.GetRef(), What: &lockagentv1.LinkEvent_Refused{Refused: failed(refusal.ErrNoClaim)},
+				})
 			})
 			break
 		}
@@ -121,7 +123,9 @@ func (h *host) work() {
 			h.end(o)
 		}
 		h.tells = append(h.tells, func() {
-			h.c.hear(&lockagentv1.LinkEvent{Ref: x.GetRef(), What: &lockagentv1.LinkEvent_Released{Released: &lockagentv1.Failure{}}})
+			h.c.hear(&lockagentv1.LinkEvent{
+				Ref: x.GetRef(), What: &lockagentv1.LinkEvent_Released{Released: &lockagentv1.Failure{}},
+			})
 		})
 	}
 	h.pass()
@@ -271,9 +275,13 @@ func anyOrder(t *testing.T, seed uint64) {
 			ctx, cancel := context.WithCancel(context.Background())
 			req := actor.Request{Owner: lockagent.Owner(fmt.Sprint("owner", len(askers)))}
 			if r.IntN(2) == 0 {
-				req.Wait = time.Duration(1 + r.Int64N(int64([]time.Duration{2 * handOnTime, 2 * patienceInQueue, time.Hour}[r.IntN(3)])))
+				req.Wait = time.Duration(
+					1 + r.Int64N(int64([]time.Duration{2 * handOnTime, 2 * patienceInQueue, time.Hour}[r.IntN(3)])),
+				)
 			}
-			askers = append(askers, &asker{out: c.Acquire(ctx, "door", req), cancel: cancel, waits: req.Wait > 0, until: time.Now().Add(req.Wait)})
+			askers = append(askers, &asker{
+				out: c.Acquire(ctx, "door", req), cancel: cancel, waits: req.Wait > 0, until: time.Now().Add(req.Wait),
+			})
 		case 3, 4, 5, 6:
 			if a := one(holds); a != nil {
 				_ = a.grant.ReleaseAsync(t.Context())

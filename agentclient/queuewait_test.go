@@ -23,7 +23,8 @@ func wantTimeout(t *testing.T, from <-chan lockagent.Grant, waited time.Duration
 	select {
 	case g := <-from:
 		e, ok := errors.AsType[*lockagent.WaitError](g.Err())
-		if !ok || !errors.Is(e, lockagent.ErrTimeout) || !e.TimedOut || e.Waited != waited || e.Holder != holder || e.Silent != 0 {
+		if !ok || !errors.Is(e, lockagent.ErrTimeout) || !e.TimedOut || e.Waited != waited || e.Holder != holder ||
+			e.Silent != 0 {
 			t.Errorf("denied by %+v, want a wait for %q that passed after %v", g.Err(), holder, waited)
 		}
 	default:
@@ -33,8 +34,12 @@ func wantTimeout(t *testing.T, from <-chan lockagent.Grant, waited time.Duration
 
 // timesOut has the daemon say that the wait of a claim has passed.
 func (c *clocked) timesOut(ref uint64, waited time.Duration) {
-	denied := failed(&lockagent.WaitError{Name: "door", Holder: "somebody", Waited: waited, TimedOut: true, Err: lockagent.ErrTimeout})
-	c.tells(ref, &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Ended{Ended: &lockagentv1.Ended{How: &lockagentv1.Ended_Denied{Denied: denied}}}})
+	denied := failed(&lockagent.WaitError{
+		Name: "door", Holder: "somebody", Waited: waited, TimedOut: true, Err: lockagent.ErrTimeout,
+	})
+	c.tells(ref, &lockagentv1.ClaimEvent{
+		Event: &lockagentv1.ClaimEvent_Ended{Ended: &lockagentv1.Ended{How: &lockagentv1.Ended_Denied{Denied: denied}}},
+	})
 }
 
 func wantWaits(t *testing.T, waiting ...<-chan lockagent.Grant) {
@@ -72,7 +77,8 @@ func TestTheDaemonBoundsTheWaitOfOneAlone(t *testing.T) {
 		ann := c.asksWithin(t, time.Second, "ann")
 		time.Sleep(time.Second + waitGrace)
 		synctest.Wait()
-		if e, ok := errors.AsType[*lockagent.WaitError]((<-ann).Err()); !ok || !e.TimedOut || e.Silent != time.Second+waitGrace {
+		if e, ok := errors.AsType[*lockagent.WaitError]((<-ann).Err()); !ok || !e.TimedOut ||
+			e.Silent != time.Second+waitGrace {
 			t.Errorf("denied by %+v", e)
 		}
 		c.wantTook(t, "acquire 1 for 1 within 1s, release 1")
@@ -87,7 +93,10 @@ func TestWaitsInTheQueue(t *testing.T) {
 		ann := c.asksWithin(t, time.Hour, "ann")
 		c.grants(1, 7, 1)
 		g := wantGrant(t, ann, 7)
-		bob, cid, dan, eve := c.asksWithin(t, 3*time.Millisecond, "bob"), c.asksWithin(t, 10*time.Millisecond, "cid"), c.asksWithin(t, 5*time.Millisecond, "dan"), c.asks(t.Context(), "eve")[0]
+		bob := c.asksWithin(t, 3*time.Millisecond, "bob")
+		cid := c.asksWithin(t, 10*time.Millisecond, "cid")
+		dan := c.asksWithin(t, 5*time.Millisecond, "dan")
+		eve := c.asks(t.Context(), "eve")[0]
 		c.wantTook(t, "acquire 1 for 1 within 1h0m0s")
 		time.Sleep(3 * time.Millisecond)
 		wantTimeout(t, bob, 3*time.Millisecond, "ann")
@@ -120,7 +129,9 @@ func TestWhoComesSecondAsksForAClaimThatLasts(t *testing.T) {
 		cid := c.asksWithin(t, time.Minute, "cid")
 		c.wantTook(t, "acquire 1 for 1 within 1ms, acquire 2 for 64")
 		for ref := range uint64(2) {
-			c.tells(ref+1, &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Queued{Queued: &lockagentv1.Queued{Claim: "claim", Secret: "s", Holder: "somebody"}}})
+			c.tells(ref+1, &lockagentv1.ClaimEvent{
+				Event: &lockagentv1.ClaimEvent_Queued{Queued: &lockagentv1.Queued{Claim: "claim", Secret: "s", Holder: "somebody"}},
+			})
 		}
 		time.Sleep(2 * time.Millisecond)
 		wantWaits(t, ann) // the daemon tells

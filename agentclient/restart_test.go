@@ -120,7 +120,8 @@ func live(locks *channelapi.Locks, in io.Reader) {
 		panic(err)
 	}
 	held := []channelapi.Grant{
-		must(locks.Lock("own" + own).Acquire(background)), must(locks.ReadLock(book).Acquire(background)), must(locks.Semaphore(seats).Acquire(background, 1)),
+		must(locks.Lock("own" + own).Acquire(background)), must(locks.ReadLock(book).Acquire(background)),
+		must(locks.Semaphore(seats).Acquire(background, 1)),
 		must(s.Lock("session" + own).Acquire(background)), must(s.Lock("session" + own).Acquire(background)),
 	}
 	for _, g := range held {
@@ -304,7 +305,8 @@ func daemonIsKilled(t *testing.T, redis string, kills int) {
 		}
 		lines = append(lines, l.first...)
 		lines = append(lines, l.lines...)
-		if i := slices.IndexFunc(l.lines, func(x line) bool { return x.Lock == theQueue && x.What == gotIt }); i < 0 || l.lines[i].At < turn {
+		if i := slices.IndexFunc(l.lines, func(x line) bool { return x.Lock == theQueue && x.What == gotIt }); i < 0 ||
+			l.lines[i].At < turn {
 			t.Error("the queue has lost its order")
 		} else {
 			turn = l.lines[i].At
@@ -461,7 +463,9 @@ func TestTheDiskIsFull(t *testing.T) {
 	}
 	room := func(most uint64) {
 		t.Helper()
-		if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: most, Max: unix.RLIM_INFINITY}, nil); err != nil {
+		if err := unix.Prlimit(
+			p.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: most, Max: unix.RLIM_INFINITY}, nil,
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

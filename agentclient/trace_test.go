@@ -33,7 +33,8 @@ func TestRequestsAreInTheTracesOfTheirCallers(t *testing.T) {
 	}
 	r := &running{}
 	r.Daemon, err = daemon.Start(daemon.Config{
-		Listener: listener, Store: memstore.New(), Logger: slog.New(slog.DiscardHandler), Recorder: tracing.Recorder(nil, tracing.Config{TracerProvider: sdk}),
+		Listener: listener, Store: memstore.New(), Logger: slog.New(slog.DiscardHandler),
+		Recorder: tracing.Recorder(nil, tracing.Config{TracerProvider: sdk}),
 		Trace: func(h http.Header) context.Context {
 			return propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(h))
 		},
@@ -42,7 +43,9 @@ func TestRequestsAreInTheTracesOfTheirCallers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.end(t)
-	locks, err := Open(waittest.Context(t), Config{Socket: path, Logger: slog.New(slog.DiscardHandler), TraceParent: tracing.TraceParent})
+	locks, err := Open(waittest.Context(t), Config{
+		Socket: path, Logger: slog.New(slog.DiscardHandler), TraceParent: tracing.TraceParent,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +72,9 @@ func TestRequestsAreInTheTracesOfTheirCallers(t *testing.T) {
 	}
 	for name, caller := range callers {
 		if s := acquired[name]; s.Parent.SpanID() != caller.SpanID() || s.SpanContext.TraceID() != caller.TraceID() {
-			t.Errorf("the parent of the acquire of %s is %v, want that of its caller, %v", name, s.Parent.SpanID(), caller.SpanID())
+			t.Errorf(
+				"the parent of the acquire of %s is %v, want that of its caller, %v", name, s.Parent.SpanID(), caller.SpanID(),
+			)
 		}
 	}
 	if s, ok := acquired["alone"]; !ok || s.Parent.IsValid() {

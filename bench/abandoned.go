@@ -32,8 +32,13 @@ func (b *bench) abandoned(ctx context.Context) error {
 			{Key: "failed", Title: "failed"},
 		},
 		Notes: []string{
-			"A round without cancelling is followed by one in which each acquire is cancelled after a random part of the median wait of the first; in both, each request makes a context and a timer. Those that were granted in spite of it are completed, with their release; those whose error is not that of the context have failed. redsync says of all of them that it failed to acquire the lock, and not why. " +
-				"Keys and goroutines are looked at when at most 3 s have passed. Keys of lockagent's clock, and of its notes about locks, are not locks; the notes expire. No lock of lockagent rests, because a request for one that does is over before it can be abandoned.",
+			"A round without cancelling is followed by one in which each acquire is cancelled after a random part of the " +
+				"median wait of the first; in both, each request makes a context and a timer. Those that were granted in spite " +
+				"of it are completed, with their release; those whose error is not that of the context have failed. redsync says " +
+				"of all of them that it failed to acquire the lock, and not why. " +
+				"Keys and goroutines are looked at when at most 3 s have passed. Keys of lockagent's clock, and of its notes " +
+				"about locks, are not locks; the notes expire. No lock of lockagent rests, because a request for one that does " +
+				"is over before it can be abandoned.",
 		},
 	}
 	b.results.Tables = append(b.results.Tables, t)

@@ -46,10 +46,13 @@ func TestWhatIsAbandoned(t *testing.T) {
 		within                       time.Duration
 		completed, abandoned, failed bool
 	}{
-		"the end of the context":         {lock: ended("%w"), within: time.Second, abandoned: true},
-		"the same in other words":        {lock: ended("lock: %w"), within: time.Second, abandoned: true},
-		"the same in words only":         {lock: ended("lock: %v"), within: time.Second, failed: true},
-		"another error after the end":    {lock: func(ctx context.Context) (contender.Held, error) { <-ctx.Done(); return nil, broken }, within: time.Second, failed: true},
+		"the end of the context":  {lock: ended("%w"), within: time.Second, abandoned: true},
+		"the same in other words": {lock: ended("lock: %w"), within: time.Second, abandoned: true},
+		"the same in words only":  {lock: ended("lock: %v"), within: time.Second, failed: true},
+		"another error after the end": {
+			lock: func(ctx context.Context) (contender.Held, error) { <-ctx.Done(); return nil, broken }, within: time.Second,
+			failed: true,
+		},
 		"another error before the end":   {lock: after(nil, broken), within: time.Hour, failed: true},
 		"a context that has not ended":   {lock: after(nil, context.Canceled), within: never, failed: true},
 		"nobody gives up":                {lock: ended("%w"), failed: true},
@@ -61,7 +64,8 @@ func TestWhatIsAbandoned(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := abandon{window: 2 * patience, within: c.within, name: func(int) string { return "bench" }}
 				o := a.run(t.Context(), c.lock)
-				if o.completed > 0 != c.completed || o.abandoned > 0 != c.abandoned || o.failed > 0 != c.failed || (o.err != nil) != c.failed {
+				if o.completed > 0 != c.completed || o.abandoned > 0 != c.abandoned || o.failed > 0 != c.failed ||
+					(o.err != nil) != c.failed {
 					t.Errorf("%+v", o)
 				}
 			})
@@ -77,7 +81,8 @@ func TestCausesAreOfTheContext(t *testing.T) {
 		t.Error("an error is of a context that goes on")
 	}
 	cancel(tired)
-	if !ofContext(ctx, fmt.Errorf("lock: %w", tired)) || !ofContext(ctx, context.Canceled) || ofContext(ctx, errors.New("broken")) {
+	if !ofContext(ctx, fmt.Errorf("lock: %w", tired)) || !ofContext(ctx, context.Canceled) ||
+		ofContext(ctx, errors.New("broken")) {
 		t.Error("an error is taken for that of a context, or is not")
 	}
 	var waits stat.Recorder

@@ -96,7 +96,8 @@ func (b *bench) audited(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if report.Verdict != audit.Incomplete || report.Events != log.events-1 || report.RecordHoles.Count != 1 || report.RecordHoles.First[0] != log.middle {
+	if report.Verdict != audit.Incomplete || report.Events != log.events-1 || report.RecordHoles.Count != 1 ||
+		report.RecordHoles.First[0] != log.middle {
 		return fmt.Errorf("the audit does not name the record %+v, which is missing:\n%v", log.middle, report)
 	}
 	return nil
@@ -114,7 +115,8 @@ type filledLog struct {
 // fillLog makes a log of about n events.
 func fillLog(ctx context.Context, js jetstream.JetStream, n int) (*filledLog, error) {
 	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: natslog.DefaultStream, Subjects: []string{events.AllSubjects}, Storage: jetstream.FileStorage, Compression: jetstream.S2Compression, AllowDirect: true,
+		Name: natslog.DefaultStream, Subjects: []string{events.AllSubjects}, Storage: jetstream.FileStorage,
+		Compression: jetstream.S2Compression, AllowDirect: true,
 		Duplicates: time.Second, // a million remembered ids would make each collection of garbage long
 	})
 	if err != nil {
@@ -140,7 +142,9 @@ func fillLog(ctx context.Context, js jetstream.JetStream, n int) (*filledLog, er
 		}
 		if middle {
 			log.position = w.messages
-			log.middle = audit.RecordHole{Agent: w.agents[agent], Epoch: 1, Range: events.Range{First: w.seqs[agent], Last: w.seqs[agent]}}
+			log.middle = audit.RecordHole{
+				Agent: w.agents[agent], Epoch: 1, Range: events.Range{First: w.seqs[agent], Last: w.seqs[agent]},
+			}
 		}
 		if err := w.alive(); err != nil {
 			return nil, err
@@ -198,8 +202,9 @@ func (w *logWriter) holds(agent, lock, n int) error {
 	for i := range held {
 		held[i] = lockagent.Event{
 			Kind: lockagent.EventHeld, Lock: lockagent.Name("orders/" + strconv.Itoa(lock)), Mode: lockagent.Exclusive,
-			Owner: lockagent.Owner("worker/" + strconv.Itoa(i)), Request: uint64(w.written + i + 1), Tenure: w.tenure, Token: lockagent.Token(begin) + lockagent.Token(i),
-			How: lockagent.ByHandOff, Waited: 3 * time.Millisecond, Held: 40 * time.Microsecond, Lease: 30 * time.Second,
+			Owner: lockagent.Owner("worker/" + strconv.Itoa(i)), Request: uint64(w.written + i + 1), Tenure: w.tenure,
+			Token: lockagent.Token(begin) + lockagent.Token(i), How: lockagent.ByHandOff, Waited: 3 * time.Millisecond,
+			Held: 40 * time.Microsecond, Lease: 30 * time.Second,
 			StoreTime: begin, Confirmed: begin, Until: begin + lockagent.StoreTime(i*each) + 45, Incarnation: "1.a",
 		}
 	}

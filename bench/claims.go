@@ -39,10 +39,15 @@ func (b *bench) claims(ctx context.Context) error {
 			{Key: "held", Title: "held after it"},
 		},
 		Notes: []string{
-			"The daemon is `lockagent serve` without Redis, and all that it has for its clients counts: connections, buffers, goroutines, claims, locks, the store, the journal and the event log. " +
-				"Heap and stacks are the spans in use (HeapInuse and StackInuse) after collections, less those before the first claim, when all claims have been held for some seconds. Resident is how much more of the process is in memory, with the garbage that the collector tolerates. " +
-				"`" + contender.Lockagent + "` is one process with agentclient, whose claims share a link. `" + claimStreams + "` is a connection for each claim, as each `lockagent lock` has one. " +
-				"The restart is after kill -9; it counts the processor time of the new process from its start until /readyz says that it is ready.",
+			"The daemon is `lockagent serve` without Redis, and all that it has for its clients counts: connections, buffers, " +
+				"goroutines, claims, locks, the store, the journal and the event log. " +
+				"Heap and stacks are the spans in use (HeapInuse and StackInuse) after collections, less those before the first " +
+				"claim, when all claims have been held for some seconds. Resident is how much more of the process is in memory, " +
+				"with the garbage that the collector tolerates. " +
+				"`" + contender.Lockagent + "` is one process with agentclient, whose claims share a link. `" + claimStreams +
+				"` is a connection for each claim, as each `lockagent lock` has one. " +
+				"The restart is after kill -9; it counts the processor time of the new process from its start until /readyz says " +
+				"that it is ready.",
 		},
 	}
 	b.results.Tables = append(b.results.Tables, t)
@@ -197,7 +202,8 @@ func (d *daemon) cpuSeconds() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	const user, system, perSecond = 11, 12, 100 // fields behind the name; ticks, which Linux has a hundred of for all programs
+	// user and system are fields behind the name. For all programs Linux has a hundred ticks a second.
+	const user, system, perSecond = 11, 12, 100
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) <= system {
 		return 0, fmt.Errorf("the system tells %.64q of the process", stat)
@@ -243,8 +249,12 @@ func rawClaim(socket, name string) (net.Conn, error) {
 		return nil, err
 	}
 	const head = 5 // flags and length of a message
-	request := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: lockagent\r\nConnection: close\r\nContent-Type: application/connect+proto\r\nContent-Length: %d\r\n\r\n\x00",
-		lockagentv1connect.LockServiceAcquireProcedure, head+len(message))
+	request := fmt.Appendf(
+		nil,
+		"POST %s HTTP/1.1\r\nHost: lockagent\r\nConnection: close\r\nContent-Type: application/connect+proto\r\n"+
+			"Content-Length: %d\r\n\r\n\x00",
+		lockagentv1connect.LockServiceAcquireProcedure, head+len(message),
+	)
 	request = append(binary.BigEndian.AppendUint32(request, uint32(len(message))), message...)
 	if _, err := conn.Write(request); err != nil {
 		return nil, err

@@ -29,7 +29,11 @@ func (b *bench) cluster(ctx context.Context) error {
 			{Key: "x-handoff", Title: "x lone server"},
 			{Key: "failed", Title: "failed"},
 		},
-		Notes: []string{"The ratios are of times, so less is better: of the time between two grants, and of a hand-off between two processes. Rounds, and hand-offs, alternate between the Cluster and the lone server. All nodes share the machine's cores."},
+		Notes: []string{
+			"The ratios are of times, so less is better: of the time between two grants, and of a hand-off between two " +
+				"processes. Rounds, and hand-offs, alternate between the Cluster and the lone server. All nodes share the " +
+				"machine's cores.",
+		},
 	}
 	b.results.Tables = append(b.results.Tables, t)
 	lone, err := startServer()
@@ -76,7 +80,9 @@ func (s *series) failures(o *crowdOutcome) {
 	}
 }
 
-func (b *bench) clusterHandoffs(ctx context.Context, lone, nodes *server, kind contender.Kind, onLone, onCluster *series) error {
+func (b *bench) clusterHandoffs(
+	ctx context.Context, lone, nodes *server, kind contender.Kind, onLone, onCluster *series,
+) error {
 	var all handoffsInTurn
 	defer func() { all.end() }()
 	for _, s := range []*server{lone, nodes} {

@@ -25,7 +25,10 @@ func (b *bench) commands(ctx context.Context) error {
 			{Key: "max", Title: "max µs"},
 			{Key: "x", Title: "x floor, p50"},
 		},
-		Notes: []string{"From the start of the program until it has ended, one after the other, in turn. The floor is the sum of the two rows above: `flock -n FILE true`, and a Go program that does nothing."},
+		Notes: []string{
+			"From the start of the program until it has ended, one after the other, in turn. The floor is the sum of the two " +
+				"rows above: `flock -n FILE true`, and a Go program that does nothing.",
+		},
 	}
 	b.results.Tables = append(b.results.Tables, t)
 	d, err := b.startDaemon(ctx)

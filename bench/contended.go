@@ -10,7 +10,8 @@ import (
 	"github.com/lockagent/lockagent/bench/stat"
 )
 
-const daemonNote = "`lockagent-daemon` is lockagent through the daemon of the host: all processes are clients of one `lockagent serve --redis`, and the commands are those of the daemon."
+const daemonNote = "`lockagent-daemon` is lockagent through the daemon of the host: all processes are clients of one " +
+	"`lockagent serve --redis`, and the commands are those of the daemon."
 
 // contended measures one lock that all want. The rounds of the contenders alternate.
 func (b *bench) contended(ctx context.Context, c crowd) error {
@@ -19,7 +20,8 @@ func (b *bench) contended(ctx context.Context, c crowd) error {
 		Title:   c.title(),
 		Plotted: "the wait for one lock",
 		Notes: []string{
-			"A wait that the end of the round cut off counts with its length up to then. A violation of mutual exclusion would have failed the run.",
+			"A wait that the end of the round cut off counts with its length up to then. A violation of mutual exclusion " +
+				"would have failed the run.",
 			"Commands are those that clients sent, see bench/commandstats. The floor cannot wait and is not here.",
 		},
 		Columns: []column{

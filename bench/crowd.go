@@ -99,7 +99,8 @@ func (b *bench) crowd(ctx context.Context, s *server, c crowd, kind contender.Ki
 	}
 	defer func() { _ = g.close() }()
 	t.Role, t.Contender, t.Addr, t.Guard = "contend", kind.Name, s.AddrFor(kind), path
-	t.Name = fmt.Sprintf("bench/%s/%d", kind.Name, time.Now().UnixNano()) // what a round leaves behind is not in the way of the next
+	// What a round leaves behind is not in the way of the next.
+	t.Name = fmt.Sprintf("bench/%s/%d", kind.Name, time.Now().UnixNano())
 	t.Window = b.window(c)
 	t = c.of(t)
 	ours := kind.Name == contender.Lockagent

@@ -42,10 +42,18 @@ func (b *bench) startDaemon(ctx context.Context, flags ...string) (*daemon, erro
 	}
 	d := &daemon{dir: dir, path: path}
 	config := filepath.Join(dir, "config.yaml") // in place of that of the user
-	d.args = append([]string{"serve", "--config", config, "--state-dir", filepath.Join(dir, "state"), "--socket", d.socket(), "--operator-socket", d.operatorSocket()}, flags...)
-	d.operator = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", d.operatorSocket())
-	}}}
+	d.args = append(
+		[]string{
+			"serve", "--config", config, "--state-dir", filepath.Join(dir, "state"), "--socket", d.socket(), "--operator-socket",
+			d.operatorSocket(),
+		},
+		flags...,
+	)
+	d.operator = &http.Client{
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", d.operatorSocket())
+		}},
+	}
 	if err = os.WriteFile(config, []byte("{}\n"), 0o600); err == nil {
 		err = d.start(ctx)
 	}

@@ -15,12 +15,16 @@ var deadlineColumns = []column{
 	{Key: "d-x", Title: "time with deadlines less WithTimeout, x without", Spread: true},
 }
 
-const deadlineNote = "With deadlines, each call of Lock has a context of its own from `context.WithTimeout`, cancelled after Unlock; without, each goroutine has one for the round. " +
-	"The two rounds alternate. WithTimeout is what making and cancelling a context costs by itself: the time in which as many goroutines do so once, on all cores. " +
-	"The ratio is that of the time between two grants, with deadlines less WithTimeout, to that without."
+const deadlineNote = "With deadlines, each call of Lock has a context of its own from `context.WithTimeout`, " +
+	"cancelled after Unlock; without, each goroutine has one for the round. " +
+	"The two rounds alternate. WithTimeout is what making and cancelling a context costs by itself: the time in which " +
+	"as many goroutines do so once, on all cores. The ratio is that of the time between two grants, with deadlines less " +
+	"WithTimeout, to that without."
 
 // deadlines adds a round in which each call has a deadline, after one in which none has.
-func (b *bench) deadlines(ctx context.Context, s *server, c crowd, kind contender.Kind, without *crowdOutcome, found *series) error {
+func (b *bench) deadlines(
+	ctx context.Context, s *server, c crowd, kind contender.Kind, without *crowdOutcome, found *series,
+) error {
 	timeout := timeouts(ctx, c.goroutines, b.window(c)/10)
 	with, err := b.crowd(ctx, s, c.withDeadlines(), kind, task{})
 	if err != nil {

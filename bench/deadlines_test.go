@@ -54,7 +54,10 @@ func TestEachCallHasItsDeadline(t *testing.T) {
 					time.Sleep(time.Second)
 					return heldUntil{t, ctx}, nil
 				})
-				l := load{goroutines: 1, window: 2500 * time.Millisecond, deadline: deadline, grace: time.Minute, name: func(int, int) string { return "bench" }}
+				l := load{
+					goroutines: 1, window: 2500 * time.Millisecond, deadline: deadline, grace: time.Minute,
+					name: func(int, int) string { return "bench" },
+				}
 				if _, err := l.run(t.Context(), c); err != nil {
 					t.Fatal(err)
 				}

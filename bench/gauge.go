@@ -22,7 +22,10 @@ var gauges = []gauge{
 	{"own-1", "own lock through Redis, 1 goroutine: cycles/s to the floor's", true, ownGauge(1)},
 	{"own-64", "own locks through Redis, 64 goroutines: cycles/s to the floor's", true, ownGauge(64)},
 	{"own-1024", "own locks through Redis, 1024 goroutines: cycles/s to the floor's", true, ownGauge(1024)},
-	{"rest-1", "own lock that rests, 1 goroutine: time of a cycle to that of an echo between two goroutines", false, restGauge},
+	{
+		"rest-1", "own lock that rests, 1 goroutine: time of a cycle to that of an echo between two goroutines", false,
+		restGauge,
+	},
 	{"one-64", "one lock, 64 goroutines: grants for each echo between two goroutines", true, oneGauge},
 	{"one-8x8", "one lock, 8 processes x 8: grants/s to the floor's cycles/s with 64 goroutines", true, sharedGauge},
 	{"handoff", "hand-off between two processes: p50 to the floor's", false, handoffGauge},
@@ -51,7 +54,9 @@ func (c *closers) close() {
 }
 
 // pairOf opens a server, the floor and a kind of lockagent.
-func (b *bench) pairOf(ctx context.Context, agentKind contender.Kind) (s *server, floor, agent *opened, shut func(), err error) {
+func (b *bench) pairOf(
+	ctx context.Context, agentKind contender.Kind,
+) (s *server, floor, agent *opened, shut func(), err error) {
 	var all closers
 	defer func() {
 		if err != nil {

@@ -58,7 +58,9 @@ func (g *guard) hold(do func()) {
 // counter says, or if overlaps were seen.
 func (g *guard) check(entered, overlaps int64) error {
 	if counted := g.counter.Load(); counted != entered || overlaps != 0 {
-		return fmt.Errorf("%w: %d grants, %d counted by the holders, %d overlaps seen", errOverlap, entered, counted, overlaps)
+		return fmt.Errorf(
+			"%w: %d grants, %d counted by the holders, %d overlaps seen", errOverlap, entered, counted, overlaps,
+		)
 	}
 	return nil
 }

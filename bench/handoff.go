@@ -40,11 +40,19 @@ func (b *bench) handoff(ctx context.Context) error {
 			{Key: "failed", Title: "failed"},
 		},
 		Notes: []string{
-			"Both clocks are CLOCK_MONOTONIC of one machine; the waiter has waited for 30 to 90 ms, chosen anew each time. The contenders take turns, and so do the floors, after the same pauses.",
-			"`" + floorSum + "` is what ratios are to: one script call (its round trip in one process) plus one published message received (from the call of PUBLISH until another process has it), measured one after the other and added. " +
-				"`" + floorOne + "` is a release script that publishes, from its call until the message is received. `" + floorAgain + "` goes on until the receiver has run a script of its own, as a design has to that wakes a waiter who then tries to acquire.",
-			"`" + floorRelay + "` is the least that a daemon can take: it wakes a process that wakes another one, which is what Redis does as well. " +
-				"*Awake* are hand-offs that follow each other, after pauses of 2 ms. Contenders that poll slowly are left out there.",
+			"Both clocks are CLOCK_MONOTONIC of one machine; the waiter has waited for 30 to 90 ms, chosen anew each time. " +
+				"The contenders take turns, and so do the floors, after the same pauses.",
+			"`" + floorSum +
+				"` is what ratios are to: one script call (its round trip in one process) plus one published message received " +
+				"(from the call of PUBLISH until another process has it), measured one after the other and added. " +
+				"`" + floorOne + "` is a release script that publishes, from its call until the message is received. `" +
+				floorAgain +
+				"` goes on until the receiver has run a script of its own, as a design has to that wakes a waiter who then tries " +
+				"to acquire.",
+			"`" + floorRelay +
+				"` is the least that a daemon can take: it wakes a process that wakes another one, which is what Redis does as " +
+				"well. *Awake* are hand-offs that follow each other, after pauses of 2 ms. Contenders that poll slowly are left " +
+				"out there.",
 			daemonNote,
 		},
 	}
@@ -81,7 +89,13 @@ func (b *bench) handoff(ctx context.Context) error {
 	for _, f := range []struct {
 		name string
 		ways []time.Duration
-	}{{floorSum, floors.sums}, {floorOne, floors.ones}, {floorAgain, floors.replies}, {floorScript, floors.scripts}, {floorWay, floors.messages}} {
+	}{
+		{floorSum, floors.sums},
+		{floorOne, floors.ones},
+		{floorAgain, floors.replies},
+		{floorScript, floors.scripts},
+		{floorWay, floors.messages},
+	} {
 		t.Rows = append(t.Rows, wayRow(f.name, f.ways, floors.sums))
 	}
 	t.Rows = append(t.Rows, awakeRow(wayRow(floorRelay, relay.ways, floors.sums), relay.quick))
@@ -280,7 +294,9 @@ func (p *handoffPair) once(pause time.Duration) (time.Duration, error) {
 		return 0, err
 	}
 	if got.Ended < unlocked.Began {
-		return 0, fmt.Errorf("%w: the lock was got %v before it was given back", errOverlap, time.Duration(unlocked.Began-got.Ended))
+		return 0, fmt.Errorf(
+			"%w: the lock was got %v before it was given back", errOverlap, time.Duration(unlocked.Began-got.Ended),
+		)
 	}
 	p.last = time.Duration(got.Ended - unlocked.Began)
 	return p.last, nil

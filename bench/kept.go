@@ -29,9 +29,12 @@ func (b *bench) kept(ctx context.Context, name string, locks int) error {
 			{Key: "lost", Title: "lost"},
 		},
 		Notes: []string{
-			"Heap is what is in use after a collection, less what was before the first lock, at which time the benchmark had its names and its list already; what a contender returns for a lock counts as its own. " +
-				"Commands are sampled every 100 ms. redsync and redislock renew nothing: for them the benchmark runs a goroutine for each lock that extends it every 10 s. " +
-				"The floor renews 100 locks a call, evenly over 10 s. Each has a process and a server of its own; lockagent and rueidislock are measured alone, the others, which do little, at the same time.",
+			"Heap is what is in use after a collection, less what was before the first lock, at which time the benchmark had " +
+				"its names and its list already; what a contender returns for a lock counts as its own. " +
+				"Commands are sampled every 100 ms. redsync and redislock renew nothing: for them the benchmark runs a goroutine " +
+				"for each lock that extends it every 10 s. The floor renews 100 locks a call, evenly over 10 s. Each has a " +
+				"process and a server of its own; lockagent and rueidislock are measured alone, the others, which do little, at " +
+				"the same time.",
 		},
 	}
 	b.results.Tables = append(b.results.Tables, t)
@@ -237,7 +240,9 @@ func heap() float64 {
 }
 
 // acquireAll acquires locks, many at a time.
-func acquireAll(ctx context.Context, names []string, held []contender.Held, lock func(context.Context, string) (contender.Held, error)) keptReport {
+func acquireAll(
+	ctx context.Context, names []string, held []contender.Held, lock func(context.Context, string) (contender.Held, error),
+) keptReport {
 	const goroutines = 256
 	var next atomic.Int64
 	var failed atomic.Int64
@@ -276,7 +281,9 @@ func acquireAll(ctx context.Context, names []string, held []contender.Held, lock
 // lockPatiently gives up after some time, for there are contenders that can wait for a
 // free lock for ever. The context lives on if the lock was had, because some hold it
 // no longer than that.
-func lockPatiently(ctx context.Context, name string, lock func(context.Context, string) (contender.Held, error)) (contender.Held, error) {
+func lockPatiently(
+	ctx context.Context, name string, lock func(context.Context, string) (contender.Held, error),
+) (contender.Held, error) {
 	const patience = 2 * time.Second
 	ctx, cancel := context.WithCancel(ctx)
 	defer time.AfterFunc(patience, cancel).Stop()

@@ -26,8 +26,10 @@ func (b *bench) killed(ctx context.Context) error {
 			{Key: "x-p99", Title: "p99 x p50 of hand-off"},
 		},
 		Notes: []string{
-			"Two `lockagent serve --redis` stand for two hosts; they share one Redis. `" + contender.Lockagent + "` is a holder and a waiter that are clients of one daemon, and `" + otherHost + "` those of two. " +
-				"What a hand-off takes if nobody is killed is the base: between two clients of one daemon, and between two processes that use Redis themselves. All take turns; the waiter has waited for 30 to 90 ms.",
+			"Two `lockagent serve --redis` stand for two hosts; they share one Redis. `" + contender.Lockagent +
+				"` is a holder and a waiter that are clients of one daemon, and `" + otherHost + "` those of two. " +
+				"What a hand-off takes if nobody is killed is the base: between two clients of one daemon, and between two " +
+				"processes that use Redis themselves. All take turns; the waiter has waited for 30 to 90 ms.",
 		},
 	}
 	b.results.Tables = append(b.results.Tables, t)
@@ -45,7 +47,10 @@ func (b *bench) killed(ctx context.Context) error {
 	}
 	defer other.end()
 	agent, _ := contender.Named(contender.Lockagent)
-	ordinary := handoffsInTurn{{server: s, kind: contender.Daemon, n: b.plan.Kills}, {server: s, kind: agent, n: b.plan.Kills}}
+	ordinary := handoffsInTurn{
+		{server: s, kind: contender.Daemon, n: b.plan.Kills},
+		{server: s, kind: agent, n: b.plan.Kills},
+	}
 	defer ordinary.end()
 	for _, h := range ordinary {
 		if h.pair, err = b.startHandoff(ctx, s, h.kind); err != nil {
@@ -70,7 +75,10 @@ func (b *bench) killed(ctx context.Context) error {
 			}
 		}
 	}
-	for i, names := range [][2]string{{"floor: hand-off", contender.Lockagent}, {"floor: hand-off through Redis", otherHost}} {
+	for i, names := range [][2]string{
+		{"floor: hand-off", contender.Lockagent},
+		{"floor: hand-off through Redis", otherHost},
+	} {
 		base := wayRow(names[0], ordinary[i].ways, ordinary[i].ways)
 		killed := wayRow(names[1], kills[i].ways, ordinary[i].ways)
 		killed.Values["x-p99"] = stat.Of(killed.Values["p99"].Median / base.Values["p50"].Median)

@@ -41,12 +41,13 @@ type load struct {
 
 // outcome is what came of a load. What ended after the window does not count.
 type outcome struct {
-	Seconds float64         `json:"seconds"`
-	Cycles  []int64         `json:"cycles"` // of each goroutine
-	Failed  int64           `json:"failed"`
-	Error   string          `json:"error,omitempty"` // the first one
-	Waits   *stat.Histogram `json:"waits"`           // of the calls of Lock, those included that the end of the window cut off
-	Spans   *stat.Histogram `json:"spans"`           // of whole cycles
+	Seconds float64 `json:"seconds"`
+	Cycles  []int64 `json:"cycles"` // of each goroutine
+	Failed  int64   `json:"failed"`
+	Error   string  `json:"error,omitempty"` // the first one
+	// Of the calls of Lock, those included that the end of the window cut off.
+	Waits *stat.Histogram `json:"waits"`
+	Spans *stat.Histogram `json:"spans"` // of whole cycles
 }
 
 func (o *outcome) total() int64 {
@@ -64,7 +65,10 @@ func (o *outcome) rate() float64 { return float64(o.total()) / o.Seconds }
 func (l load) run(ctx context.Context, c contender.Contender) (*outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &runner{load: l, contender: c, cycles: make([]int64, l.goroutines), begin: make(chan struct{}), something: make(chan struct{})}
+	r := &runner{
+		load: l, contender: c, cycles: make([]int64, l.goroutines), begin: make(chan struct{}),
+		something: make(chan struct{}),
+	}
 	var all sync.WaitGroup
 	for g := range l.goroutines {
 		all.Go(func() { r.goroutine(ctx, g) })

@@ -15,8 +15,11 @@ import (
 
 // machine says in words what this runs on.
 func machine() string {
-	return fmt.Sprintf("%s, %d cores, %s of memory, %s, load average %s at the start. Client and server share the cores, over the loopback interface.",
-		processor(), runtime.NumCPU(), memory(), kernel(), load1())
+	return fmt.Sprintf(
+		"%s, %d cores, %s of memory, %s, load average %s at the start. Client and server share the cores, over the "+
+			"loopback interface.",
+		processor(), runtime.NumCPU(), memory(), kernel(), load1(),
+	)
 }
 
 func processor() string {
@@ -65,7 +68,8 @@ func versions() map[string]string {
 	}
 	for _, m := range info.Deps {
 		switch m.Path {
-		case "github.com/redis/rueidis", "github.com/go-redsync/redsync/v4", "github.com/redis/go-redis/v9", "github.com/bsm/redislock":
+		case "github.com/redis/rueidis", "github.com/go-redsync/redsync/v4", "github.com/redis/go-redis/v9",
+			"github.com/bsm/redislock":
 			v[m.Path] = m.Version
 		}
 	}

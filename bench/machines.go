@@ -103,7 +103,9 @@ type rushed struct {
 func (all machines) rush(kind string, threads int, window time.Duration) (r rushed, err error) {
 	name := fmt.Sprintf("bench/%d", time.Now().UnixNano())
 	for _, m := range all {
-		if err := m.say(kind+".rush", name, strconv.Itoa(threads), strconv.FormatInt(window.Milliseconds(), 10), "0"); err != nil {
+		if err := m.say(
+			kind+".rush", name, strconv.Itoa(threads), strconv.FormatInt(window.Milliseconds(), 10), "0",
+		); err != nil {
 			return r, err
 		}
 	}

@@ -48,17 +48,23 @@ func command(ctx context.Context, args []string) (err error) {
 	var (
 		short      = flags.Bool("short", false, "look at everything for a moment only")
 		only       = flags.String("only", "", "run only scenarios whose names match this `regexp`")
-		contenders = flags.String("contenders", "", "run only peers whose names match this `regexp`; the floor and lockagent always run")
-		seconds    = flags.Float64("seconds", 0, "length of each round of a load, in `seconds`")
-		jsonFile   = flags.String("json", "", "write the results to this `file` for machines")
-		write      = flags.String("write", "", "write RESULTS.md, results.json and the plots into this `directory`")
-		limit      = flags.Duration("limit", 25*time.Minute, "end a run of the scenarios that takes longer than `this` with an error")
-		slowdown   = flags.Float64("slowdown", 0, "have lockagent waste this `part` of the time of each cycle, to see that it is noticed")
-		check      = flags.Bool("check", false, "compare a few ratios with the baseline and fail if one is worse")
-		baseline   = flags.String("baseline", "baseline.json", "`file` with the baseline")
-		newBase    = flags.Bool("write-baseline", false, "measure the ratios of -check and keep them as the baseline")
-		sweep      = flags.String("sweep", "", "sweep the hand-off budget and draw it into this SVG `file`")
-		profile    = flags.String("cpuprofile", "", "write a processor profile of this process to a `file`")
+		contenders = flags.String(
+			"contenders", "", "run only peers whose names match this `regexp`; the floor and lockagent always run",
+		)
+		seconds  = flags.Float64("seconds", 0, "length of each round of a load, in `seconds`")
+		jsonFile = flags.String("json", "", "write the results to this `file` for machines")
+		write    = flags.String("write", "", "write RESULTS.md, results.json and the plots into this `directory`")
+		limit    = flags.Duration(
+			"limit", 25*time.Minute, "end a run of the scenarios that takes longer than `this` with an error",
+		)
+		slowdown = flags.Float64(
+			"slowdown", 0, "have lockagent waste this `part` of the time of each cycle, to see that it is noticed",
+		)
+		check    = flags.Bool("check", false, "compare a few ratios with the baseline and fail if one is worse")
+		baseline = flags.String("baseline", "baseline.json", "`file` with the baseline")
+		newBase  = flags.Bool("write-baseline", false, "measure the ratios of -check and keep them as the baseline")
+		sweep    = flags.String("sweep", "", "sweep the hand-off budget and draw it into this SVG `file`")
+		profile  = flags.String("cpuprofile", "", "write a processor profile of this process to a `file`")
 	)
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -66,7 +72,10 @@ func command(ctx context.Context, args []string) (err error) {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q is no flag; see -help", flags.Arg(0))
 	}
-	b := &bench{plan: fullPlan, slowdown: *slowdown, grantTimes: make(map[string]time.Duration), progress: os.Stderr, programs: new(programs)}
+	b := &bench{
+		plan: fullPlan, slowdown: *slowdown, grantTimes: make(map[string]time.Duration), progress: os.Stderr,
+		programs: new(programs),
+	}
 	defer b.programs.remove()
 	if *short {
 		b.plan = shortPlan

@@ -165,7 +165,8 @@ func TestCheckNeedsItsBaseline(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.check(t.Context(), path, regexp.MustCompile("own-1$")); err == nil || !strings.Contains(err.Error(), "own-1") {
+	if err := b.check(t.Context(), path, regexp.MustCompile("own-1$")); err == nil ||
+		!strings.Contains(err.Error(), "own-1") {
 		t.Errorf("with an empty baseline: %v", err)
 	}
 }

@@ -18,7 +18,9 @@ func (b *bench) multi(ctx context.Context) error {
 			{Key: "three", Title: "acquire of three, µs"},
 			{Key: "x", Title: "x one", Spread: true},
 		},
-		Notes: []string{"The time until all are granted, without their release. The two take turns, round by round. No lock rests."},
+		Notes: []string{
+			"The time until all are granted, without their release. The two take turns, round by round. No lock rests.",
+		},
 	}
 	return b.alone(ctx, t, func(_ *server, of *channelapi.Locks, found *series) error {
 		var locks []channelapi.AnyLock

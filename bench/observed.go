@@ -31,7 +31,9 @@ func (b *bench) observedLoads() []observedLoad {
 	own := func(goroutines int) load {
 		return load{goroutines: goroutines, window: b.plan.ObservedWindow, name: ownName, grace: callsEnd}
 	}
-	one := load{goroutines: 64, window: b.plan.ObservedWindow, name: func(int, int) string { return "bench/one" }, grace: callsEnd}
+	one := load{
+		goroutines: 64, window: b.plan.ObservedWindow, name: func(int, int) string { return "bench/one" }, grace: callsEnd,
+	}
 	return []observedLoad{
 		{"own-1", "own lock through Redis, 1 goroutine", own(1), true},
 		{"own-64", "own locks through Redis, 64 goroutines", own(64), true},
@@ -41,7 +43,9 @@ func (b *bench) observedLoads() []observedLoad {
 
 // beside fills a table of one row with what measure finds of agents at a server, beside an agent that
 // nobody observes.
-func (b *bench) beside(ctx context.Context, t *table, measure func(addr string, bare *contender.Agent, found *series) error) error {
+func (b *bench) beside(
+	ctx context.Context, t *table, measure func(addr string, bare *contender.Agent, found *series) error,
+) error {
 	b.results.Tables = append(b.results.Tables, t)
 	s, err := startServer()
 	if err != nil {
@@ -63,7 +67,10 @@ func (b *bench) beside(ctx context.Context, t *table, measure func(addr string, 
 
 // inTurn has a load on two contenders in turn, and adds under key how many times as long a
 // cycle takes on the second. What the second has left to do is done before the first goes on.
-func (l load) inTurn(ctx context.Context, rounds int, bare, observed contender.Contender, rest func(context.Context) error, found *series, key string) error {
+func (l load) inTurn(
+	ctx context.Context, rounds int, bare, observed contender.Contender, rest func(context.Context) error, found *series,
+	key string,
+) error {
 	for i := range 2 * rounds {
 		first, second := bare, observed
 		if i%2 == 1 { // what the machine does at every other moment must not favour one of them
@@ -105,7 +112,9 @@ func openJournal(ctx context.Context, addr string) (j *journal, err error) {
 		return nil, err
 	}
 	id := lockagent.NewAgentID()
-	j.publisher, err = natslog.NewPublisher(natslog.Config{Connection: natslog.Connection{InProcess: j.server}, Agent: id, MaxBytes: -1})
+	j.publisher, err = natslog.NewPublisher(natslog.Config{
+		Connection: natslog.Connection{InProcess: j.server}, Agent: id, MaxBytes: -1,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +143,11 @@ func (b *bench) logged(ctx context.Context) error {
 		Name:  "events",
 		Title: "With the event log: the same load with and without a publisher",
 		Notes: []string{
-			"The publisher writes to an embedded NATS server with a JetStream in files, in the same process. Both sides take turns, and what is queued is published in between; a ratio is that of the time of one cycle.",
-			fmt.Sprintf("The last columns are of one lock and 64 goroutines for %v without a pause. Nothing may be dropped.", b.plan.LogFor),
+			"The publisher writes to an embedded NATS server with a JetStream in files, in the same process. Both sides take " +
+				"turns, and what is queued is published in between; a ratio is that of the time of one cycle.",
+			fmt.Sprintf(
+				"The last columns are of one lock and 64 goroutines for %v without a pause. Nothing may be dropped.", b.plan.LogFor,
+			),
 		},
 	}
 	for _, l := range b.observedLoads() {
@@ -157,7 +169,9 @@ func (b *bench) logged(ctx context.Context) error {
 			if l.unrested {
 				without, with = bare.Unrested(), b.slow(j.Agent.Unrested())
 			}
-			if err := l.load.inTurn(ctx, b.plan.ObservedRounds, without, with, j.publisher.Flush, found, "x-"+l.key); err != nil {
+			if err := l.load.inTurn(
+				ctx, b.plan.ObservedRounds, without, with, j.publisher.Flush, found, "x-"+l.key,
+			); err != nil {
 				return fmt.Errorf("%s: %w", l.key, err)
 			}
 		}
@@ -167,7 +181,9 @@ func (b *bench) logged(ctx context.Context) error {
 
 // longest has the load on the agent for a long time, between two shorter ones without a log. In the full plan these are
 // long enough that a moment in which the machine is slow decides nothing.
-func (j *journal) longest(ctx context.Context, l load, d time.Duration, bare, slowed contender.Contender, found *series) error {
+func (j *journal) longest(
+	ctx context.Context, l load, d time.Duration, bare, slowed contender.Contender, found *series,
+) error {
 	short := l
 	short.window = min(d, max(time.Second, d/6))
 	long := l
@@ -206,9 +222,14 @@ func (b *bench) traced(ctx context.Context) error {
 			{Key: "x-1", Title: "1 % sampled, x without tracing", Spread: true},
 			{Key: "x-all", Title: "and metrics, x without tracing", Spread: true},
 		},
-		Notes: []string{"The goroutine does one cycle with and one without in turn; a ratio is that of the mean times of a cycle, without the slowest in a thousand. The sampled spans go to a batch processor, the metrics to a reader that is not asked."},
+		Notes: []string{
+			"The goroutine does one cycle with and one without in turn; a ratio is that of the mean times of a cycle, without " +
+				"the slowest in a thousand. The sampled spans go to a batch processor, the metrics to a reader that is not asked.",
+		},
 	}
-	spans := trace.NewTracerProvider(trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(0.01))), trace.WithBatcher(tracetest.NewNoopExporter()))
+	spans := trace.NewTracerProvider(
+		trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(0.01))), trace.WithBatcher(tracetest.NewNoopExporter()),
+	)
 	defer func() { _ = spans.Shutdown(context.WithoutCancel(ctx)) }()
 	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
 	return b.beside(ctx, t, func(addr string, bare *contender.Agent, found *series) error {
@@ -217,7 +238,10 @@ func (b *bench) traced(ctx context.Context) error {
 			"x-1":    {TracerProvider: spans},
 			"x-all":  {TracerProvider: spans, MeterProvider: metrics},
 		} {
-			agent, err := contender.OpenAgent(ctx, addr, channelapi.Config{Recorder: tracing.Recorder(nil, cfg)}, func(store lockagent.Store) lockagent.Store { return tracing.Store(store, cfg) })
+			agent, err := contender.OpenAgent(
+				ctx, addr, channelapi.Config{Recorder: tracing.Recorder(nil, cfg)},
+				func(store lockagent.Store) lockagent.Store { return tracing.Store(store, cfg) },
+			)
 			if err != nil {
 				return err
 			}

@@ -25,7 +25,10 @@ func (b *bench) once(ctx context.Context) error {
 			{Key: "percent", Title: "idle, % of before"},
 			{Key: "failed", Title: "failed"},
 		},
-		Notes: []string{"By 1024 goroutines of a process of its own, on its default configuration (Idle 10 s). Heap is what is in use after a collection; before is after one acquire and release."},
+		Notes: []string{
+			"By 1024 goroutines of a process of its own, on its default configuration (Idle 10 s). Heap is what is in use " +
+				"after a collection; before is after one acquire and release.",
+		},
 	}
 	b.results.Tables = append(b.results.Tables, t)
 	s, err := startServer()
@@ -33,7 +36,9 @@ func (b *bench) once(ctx context.Context) error {
 		return err
 	}
 	defer s.stop()
-	w, err := startWorker(ctx, task{Role: "once", Contender: contender.Lockagent, Addr: s.Addr(), Locks: b.plan.Names, Window: b.plan.Settle})
+	w, err := startWorker(ctx, task{
+		Role: "once", Contender: contender.Lockagent, Addr: s.Addr(), Locks: b.plan.Names, Window: b.plan.Settle,
+	})
 	if err != nil {
 		return err
 	}

@@ -21,14 +21,23 @@ func (b *bench) own(ctx context.Context, goroutines int) error {
 		Columns: cycleColumns,
 		Plotted: "one acquire and release",
 		Notes: []string{
-			"Each round of a contender comes right after one of the floor; the ratios are medians of those pairs, with the least and the most.",
+			"Each round of a contender comes right after one of the floor; the ratios are medians of those pairs, with the " +
+				"least and the most.",
 			restNote,
 		},
 	}
-	return b.besideFloor(ctx, t, load{goroutines: min(goroutines, b.plan.Goroutines), window: b.plan.Window, name: ownName, floorName: ownFloorName, grace: callsEnd}, restedAndNot())
+	return b.besideFloor(
+		ctx, t,
+		load{
+			goroutines: min(goroutines, b.plan.Goroutines), window: b.plan.Window, name: ownName, floorName: ownFloorName,
+			grace: callsEnd,
+		},
+		restedAndNot(),
+	)
 }
 
-const restNote = "The locks of `" + contender.Lockagent + "` rest in the process between two holds. `lockagent-unrested` is the same without resting."
+const restNote = "The locks of `" + contender.Lockagent +
+	"` rest in the process between two holds. `lockagent-unrested` is the same without resting."
 
 // restedAndNot are all contenders, and lockagent without resting as well.
 func restedAndNot() []contender.Kind {
@@ -57,7 +66,9 @@ func (b *bench) cold(ctx context.Context, goroutines int, peers bool) error {
 	}
 	var names atomic.Int64
 	name := func(int, int) string { return "bench/cold/" + strconv.FormatInt(names.Add(1), 10) }
-	return b.besideFloor(ctx, t, load{goroutines: goroutines, window: b.plan.Window, name: name, floorName: name, grace: callsEnd}, kinds)
+	return b.besideFloor(
+		ctx, t, load{goroutines: goroutines, window: b.plan.Window, name: name, floorName: name, grace: callsEnd}, kinds,
+	)
 }
 
 // do measures what most programs do: a name is used once, by Do if the contender has that, and each call has a
@@ -98,7 +109,15 @@ func (b *bench) paced(ctx context.Context) error {
 		Title:   "Own locks at a fixed rate, 64 goroutines",
 		Columns: slices.Insert(slices.Clone(cycleColumns), 1, column{Key: paceKept, Title: "of the pace"}),
 		Plotted: "one acquire and release, from when it was due",
-		Notes:   []string{fmt.Sprintf("Half of what the floor does in a closed loop: %s cycles/s. Latency counts from the moment when a cycle was due, so that a stall is seen by all who would have come meanwhile (no coordinated omission). The lateness of timers, up to 1 ms, is part of it for all alike.", number(rate/2)), restNote},
+		Notes: []string{
+			fmt.Sprintf(
+				"Half of what the floor does in a closed loop: %s cycles/s. Latency counts from the moment when a cycle was due, "+
+					"so that a stall is seen by all who would have come meanwhile (no coordinated omission). The lateness of "+
+					"timers, up to 1 ms, is part of it for all alike.",
+				number(rate/2),
+			),
+			restNote,
+		},
 	}
 	l := load{
 		goroutines: goroutines, window: 2 * b.plan.Window, name: ownName, floorName: ownFloorName, grace: callsEnd,
@@ -128,7 +147,8 @@ func fellBehind(rows []*row) string {
 	if names == nil {
 		return ""
 	}
-	return "Not able to keep the pace: " + strings.Join(names, ", ") + ". Who falls behind does so further the longer a round takes, so those latencies say how long that was."
+	return "Not able to keep the pace: " + strings.Join(names, ", ") +
+		". Who falls behind does so further the longer a round takes, so those latencies say how long that was."
 }
 
 // capacity is the rate of a contender in a closed loop.
@@ -205,7 +225,9 @@ func bestFloor(rows []*row) string {
 			best, rate = r.Contender, x
 		}
 	}
-	return fmt.Sprintf("The configuration of the floor that is best for this case: `%s`, %s x `%s`.", best, number(rate), contender.Floor)
+	return fmt.Sprintf(
+		"The configuration of the floor that is best for this case: `%s`, %s x `%s`.", best, number(rate), contender.Floor,
+	)
 }
 
 // pair is one round of the floor and one of a contender.

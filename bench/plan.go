@@ -65,7 +65,8 @@ type plan struct {
 // fullPlan is that of RESULTS.md. It takes about twenty minutes; -limit allows twenty-five.
 var fullPlan = plan{
 	Window: 300 * time.Millisecond, PeerRounds: 3, OurRounds: 7, Goroutines: 1024,
-	OneWindow: 1200 * time.Millisecond, SharedWindow: 2 * time.Second, InsideWindow: 3 * time.Second, SharedRounds: 3, InsideRounds: 2, Processes: 4,
+	OneWindow: 1200 * time.Millisecond, SharedWindow: 2 * time.Second, InsideWindow: 3 * time.Second, SharedRounds: 3,
+	InsideRounds: 2, Processes: 4,
 	HandOffs: 60, PollerHandOffs: 25,
 	Kills: 40, Starts: 40, Claims: 10_000, Held: 3 * time.Second,
 	PriceFor: 10 * time.Second, JavaWaits: 30, HotWaits: 100, RestKills: 10,
@@ -78,7 +79,8 @@ var fullPlan = plan{
 // shortPlan looks at everything for a moment.
 var shortPlan = plan{
 	Window: 200 * time.Millisecond, PeerRounds: 1, OurRounds: 3, Goroutines: 1024,
-	OneWindow: 500 * time.Millisecond, SharedWindow: time.Second, InsideWindow: 2 * time.Second, SharedRounds: 1, InsideRounds: 1, Processes: 4,
+	OneWindow: 500 * time.Millisecond, SharedWindow: time.Second, InsideWindow: 2 * time.Second, SharedRounds: 1,
+	InsideRounds: 1, Processes: 4,
 	HandOffs: 20, PollerHandOffs: 5,
 	Kills: 15, Starts: 15, Claims: 10_000, Held: 3 * time.Second,
 	PriceFor: 2 * time.Second, JavaWaits: 12, HotWaits: 20, RestKills: 4,
@@ -91,7 +93,8 @@ var shortPlan = plan{
 // smokePlan is for tests: does it work at all?
 var smokePlan = plan{
 	Window: 100 * time.Millisecond, PeerRounds: 1, OurRounds: 2, Goroutines: 64,
-	OneWindow: 100 * time.Millisecond, SharedWindow: 300 * time.Millisecond, InsideWindow: 300 * time.Millisecond, SharedRounds: 1, InsideRounds: 1, Processes: 1,
+	OneWindow: 100 * time.Millisecond, SharedWindow: 300 * time.Millisecond, InsideWindow: 300 * time.Millisecond,
+	SharedRounds: 1, InsideRounds: 1, Processes: 1,
 	HandOffs: 2, PollerHandOffs: 1,
 	Kills: 2, Starts: 2, Claims: 50, Held: 10 * time.Millisecond,
 	PriceFor: 50 * time.Millisecond, JavaWaits: 2, HotWaits: 2, RestKills: 2,

@@ -42,10 +42,13 @@ func (p *programs) path(ctx context.Context, source string) (string, error) {
 	}
 	unfinished := path + ".new"
 	// From the module that it belongs to, and as make build does it.
-	build := exec.CommandContext(ctx, "go", "build", "-C", source, "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", unfinished, ".")
+	build := exec.CommandContext(
+		ctx, "go", "build", "-C", source, "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", unfinished, ".",
+	)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	build.Cancel = func() error { return syscall.Kill(-build.Process.Pid, syscall.SIGKILL) } // with the compiler and the linker
+	// The compiler and the linker end as well.
+	build.Cancel = func() error { return syscall.Kill(-build.Process.Pid, syscall.SIGKILL) }
 	if said, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build %s, from the folder bench: %w: %s", source, err, said)
 	}

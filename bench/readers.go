@@ -27,8 +27,10 @@ func (b *bench) readers(ctx context.Context) error {
 			{Key: "most", Title: "most/mean"},
 		},
 		Notes: []string{
-			"The exclusive lock is a plain one that one goroutine acquires and releases, and nobody else wants. The two take turns, round by round.",
-			"A reader that nothing keeps waiting goes on until Go's scheduler takes its turn, after 10 ms. That decides about the least and the most.",
+			"The exclusive lock is a plain one that one goroutine acquires and releases, and nobody else wants. The two take " +
+				"turns, round by round.",
+			"A reader that nothing keeps waiting goes on until Go's scheduler takes its turn, after 10 ms. That decides about " +
+				"the least and the most.",
 		},
 	}
 	return b.alone(ctx, t, func(s *server, locks *channelapi.Locks, found *series) error {
@@ -60,7 +62,9 @@ func (b *bench) readers(ctx context.Context) error {
 
 // alone measures an agent of ours that has a server to itself, and whose locks never rest. The table gets one row.
 // round measures once, and adds what it has found.
-func (b *bench) alone(ctx context.Context, t *table, round func(s *server, locks *channelapi.Locks, found *series) error) error {
+func (b *bench) alone(
+	ctx context.Context, t *table, round func(s *server, locks *channelapi.Locks, found *series) error,
+) error {
 	b.results.Tables = append(b.results.Tables, t)
 	s, err := startServer()
 	if err != nil {

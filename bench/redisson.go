@@ -31,10 +31,13 @@ func (b *bench) redisson(ctx context.Context) error {
 		return err
 	}
 	t := &table{
-		Name:  "redisson",
-		Title: fmt.Sprintf("One lock, %d processes with %d threads each, nothing inside, beside Redisson", b.plan.Processes, threads),
+		Name: "redisson",
+		Title: fmt.Sprintf(
+			"One lock, %d processes with %d threads each, nothing inside, beside Redisson", b.plan.Processes, threads,
+		),
 		Notes: []string{
-			"Redisson runs in as many Java virtual machines with as many threads, on its default configuration. They have run for a round before the first that counts.",
+			"Redisson runs in as many Java virtual machines with as many threads, on its default configuration. They have run " +
+				"for a round before the first that counts.",
 			"The wait is the longest of any thread. Commands are those that clients sent.",
 		},
 	}
@@ -59,7 +62,10 @@ func (b *bench) redisson(ctx context.Context) error {
 	ours, _ := contender.Named(contender.Lockagent)
 	here, there := newSeries(), newSeries()
 	for _, kind := range besideRedisson {
-		c := crowd{name: "redisson-" + kind.lock, processes: b.plan.Processes, goroutines: threads, lockKind: kind.lock, shared: kind.shared}
+		c := crowd{
+			name: "redisson-" + kind.lock, processes: b.plan.Processes, goroutines: threads, lockKind: kind.lock,
+			shared: kind.shared,
+		}
 		if _, err := java.rush(kind.lock, threads, b.window(c)); err != nil {
 			return fmt.Errorf("warm-up: %w", err)
 		}

@@ -21,7 +21,10 @@ func (b *bench) reentrant(ctx context.Context) error {
 			{Key: "commands", Title: "Redis commands"},
 			{Key: "cycles", Title: "in cycles"},
 		},
-		Notes: []string{"The echo is a goroutine that sends back what it receives, over channels without a buffer. Commands are all that the server ran meanwhile, whoever sent them."},
+		Notes: []string{
+			"The echo is a goroutine that sends back what it receives, over channels without a buffer. Commands are all that " +
+				"the server ran meanwhile, whoever sent them.",
+		},
 	}
 	b.results.Tables = append(b.results.Tables, t)
 	found, echoes, err := b.reentrants(ctx, b.plan.OurRounds)

@@ -75,7 +75,9 @@ func (t *table) rowNotes() []string {
 	for _, r := range t.Rows {
 		for _, c := range t.Columns {
 			if n := r.Undefined[c.Key]; n > 0 {
-				notes = append(notes, fmt.Sprintf("%s: of %d rounds, %d had no value for: %s", r.Contender, n+r.Values[c.Key].Rounds, n, c.Title))
+				notes = append(
+					notes, fmt.Sprintf("%s: of %d rounds, %d had no value for: %s", r.Contender, n+r.Values[c.Key].Rounds, n, c.Title),
+				)
 			}
 		}
 		if r.Note != "" {

@@ -37,8 +37,10 @@ func (b *bench) rest(ctx context.Context) error {
 			{Key: "dropped", Title: "events dropped"},
 		},
 		Notes: []string{
-			"The rates beside the floor's are in the tables of own locks. With deadlines, each call of Lock has a context of its own from `context.WithTimeout`, and making that counts. The event log is that of the table `events`. The three take turns, round by round. " +
-				"At the beginning of a round no lock rests. Commands are those that clients sent, see bench/commandstats.",
+			"The rates beside the floor's are in the tables of own locks. With deadlines, each call of Lock has a context of " +
+				"its own from `context.WithTimeout`, and making that counts. The event log is that of the table `events`. The " +
+				"three take turns, round by round. At the beginning of a round no lock rests. Commands are those that clients " +
+				"sent, see bench/commandstats.",
 		},
 	}
 	b.results.Tables = append(b.results.Tables, t)
@@ -97,7 +99,9 @@ func ownLoggedName(goroutine, _ int) string { return ownLoggedNames[goroutine] }
 var ownLoggedNames = numbered("bench/logged/")
 
 // resting is one round of locks that rest. It returns the rate.
-func (l load) resting(ctx context.Context, s *server, c contender.Contender, found *series, prefix string) (float64, error) {
+func (l load) resting(
+	ctx context.Context, s *server, c contender.Contender, found *series, prefix string,
+) (float64, error) {
 	collect()
 	before, err := s.counts()
 	if err != nil {
@@ -141,7 +145,8 @@ func price(key string, most float64) measurement {
 	return func(f figures) (string, bool) {
 		v := f.ours("rest-price", "x-"+key)
 		return atMost(most, v, "%.2f x (%.0f µs to %.0f µs); in the mean %.2f x", v,
-			f.ours("rest-price", "p50-"+key), f.of("rest-price", contender.Unrested.Name, "p50-"+key), f.ours("rest-price", "m-"+key))
+			f.ours("rest-price", "p50-"+key), f.of("rest-price", contender.Unrested.Name, "p50-"+key),
+			f.ours("rest-price", "m-"+key))
 	}
 }
 

@@ -39,8 +39,14 @@ func (b *bench) restJava(ctx context.Context) error {
 			{Key: "h-rate", Title: "cycles/s of the loop"},
 		},
 		Notes: []string{
-			fmt.Sprintf("The agent uses the lock every %v until it rests, and a few times more, and then Java calls `tryLock`. Its wait counts from the command to the driver until the answer. The row of `%s` is of an agent whose locks never rest. Both take turns. ", restGap, contender.Unrested.Name) +
-				"The hot loop is one goroutine that acquires and releases the lock without a pause. Java calls `tryLock` again after 260 to 360 ms, because a lock that Java has just had does not rest for a quarter of a second.",
+			fmt.Sprintf(
+				"The agent uses the lock every %v until it rests, and a few times more, and then Java calls `tryLock`. Its wait "+
+					"counts from the command to the driver until the answer. The row of `%s` is of an agent whose locks never rest. "+
+					"Both take turns. ",
+				restGap, contender.Unrested.Name,
+			) +
+				"The hot loop is one goroutine that acquires and releases the lock without a pause. Java calls `tryLock` again " +
+				"after 260 to 360 ms, because a lock that Java has just had does not rest for a quarter of a second.",
 		},
 	}
 	b.results.Tables = append(b.results.Tables, t)

@@ -24,7 +24,11 @@ func (b *bench) restKilled(ctx context.Context) error {
 			{Key: "p50", Title: "p50 ms"},
 			{Key: "max", Title: "max ms"},
 		},
-		Notes: []string{"Each process has a lock of its own, and acquires and releases it in one goroutine without a pause. The other process asks for the lock up to 0.2 ms before the process is killed, or right after that, in turn. If it was granted the lock before, it asks once more."},
+		Notes: []string{
+			"Each process has a lock of its own, and acquires and releases it in one goroutine without a pause. The other " +
+				"process asks for the lock up to 0.2 ms before the process is killed, or right after that, in turn. If it was " +
+				"granted the lock before, it asks once more.",
+		},
 	}
 	b.results.Tables = append(b.results.Tables, t)
 	s, err := startServer()
@@ -42,7 +46,9 @@ func (b *bench) restKilled(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for i := range b.plan.RestKills {
-		victim := task{Role: "hot", Contender: contender.Lockagent, Addr: s.Addr(), Name: "bench/rest-killed/" + strconv.Itoa(i)}
+		victim := task{
+			Role: "hot", Contender: contender.Lockagent, Addr: s.Addr(), Name: "bench/rest-killed/" + strconv.Itoa(i),
+		}
 		w, err := startWorker(ctx, victim)
 		if err != nil {
 			return err

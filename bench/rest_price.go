@@ -30,8 +30,12 @@ func (b *bench) restPrice(ctx context.Context) error {
 		Name:  "rest-price",
 		Title: "The price of resting: two agents use one lock in turn, a grant with resting and without",
 		Notes: []string{
-			"The pause is from the end of a turn of one agent until the beginning of the next one, which is the other's. Time counts from the call of Lock until it returns. Two agents with resting and two without take turns, with a lock of their own each, and half of the pause between them. " +
-				"The turns at the beginning, in which the agents learn that the lock is recalled, are in the figures. A recall is rare later, so it is in the mean and not in the median. In the last columns no lock is used twice, and there is no pause.",
+			"The pause is from the end of a turn of one agent until the beginning of the next one, which is the other's. Time " +
+				"counts from the call of Lock until it returns. Two agents with resting and two without take turns, with a lock " +
+				"of their own each, and half of the pause between them. " +
+				"The turns at the beginning, in which the agents learn that the lock is recalled, are in the figures. A recall " +
+				"is rare later, so it is in the mean and not in the median. In the last columns no lock is used twice, and there " +
+				"is no pause.",
 		},
 	}
 	keys := make([]string, 0, len(restPauses)+1)
@@ -92,7 +96,9 @@ type takingTurns struct {
 }
 
 // takeTurns has the agents of each side use a lock in turn, and adds how long a grant takes.
-func takeTurns(ctx context.Context, sides []*takingTurns, turns int, pause time.Duration, name func(turn int) string, key string) error {
+func takeTurns(
+	ctx context.Context, sides []*takingTurns, turns int, pause time.Duration, name func(turn int) string, key string,
+) error {
 	collect()
 	took := make([]*stat.Histogram, len(sides))
 	sums := make([]time.Duration, len(sides))

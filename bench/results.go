@@ -97,7 +97,10 @@ func (s *series) add(key string, v float64) {
 func isValue(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 func (s *series) row(name string) *row {
-	r := &row{Contender: name, Values: make(map[string]stat.Estimate), Undefined: s.undefined, Note: s.note, Latency: s.waits.Points()}
+	r := &row{
+		Contender: name, Values: make(map[string]stat.Estimate), Undefined: s.undefined, Note: s.note,
+		Latency: s.waits.Points(),
+	}
 	for key, values := range s.values {
 		r.Values[key] = stat.Of(values...)
 	}

@@ -18,8 +18,13 @@ func TestRoundsWithoutAValueAreTold(t *testing.T) {
 	}
 	s.fairness("", []int64{0, 0})
 	table := &table{
-		Columns: []column{{Key: "x", Title: "x floor"}, {Key: "least", Title: "least/mean"}, {Key: "most", Title: "most/mean"}, {Key: "jain", Title: "Jain"}},
-		Rows:    []*row{s.row("redsync"), newSeries().row("lockagent")},
+		Columns: []column{
+			{Key: "x", Title: "x floor"},
+			{Key: "least", Title: "least/mean"},
+			{Key: "most", Title: "most/mean"},
+			{Key: "jain", Title: "Jain"},
+		},
+		Rows: []*row{s.row("redsync"), newSeries().row("lockagent")},
 	}
 	if e := table.Rows[0].Values["x"]; e.Median != 2 || e.Rounds != 3 {
 		t.Errorf("those with a value are %+v", e)
@@ -40,7 +45,12 @@ func TestResultsAreWrittenByRow(t *testing.T) {
 	s := newSeries()
 	s.add("rate", 7)
 	s.note = `a "quoted, [note]\` + "\n"
-	r := &results{Machine: "a {machine}", Tables: []*table{{Name: "own-1", Columns: []column{{Key: "rate"}, {Key: "p50"}}, Rows: []*row{s.row("floor"), s.row("lockagent")}}}}
+	r := &results{
+		Machine: "a {machine}",
+		Tables: []*table{
+			{Name: "own-1", Columns: []column{{Key: "rate"}, {Key: "p50"}}, Rows: []*row{s.row("floor"), s.row("lockagent")}},
+		},
+	}
 	path := filepath.Join(t.TempDir(), "results.json")
 	if err := r.writeJSON(path); err != nil {
 		t.Fatal(err)
@@ -63,7 +73,8 @@ func TestResultsAreWrittenByRow(t *testing.T) {
 		t.Errorf("%d lines are rows, want 2 in:\n%s", rows, text)
 	}
 	var whole struct{ results }
-	if err := json.Unmarshal(text, &whole); err != nil || !reflect.DeepEqual(whole.Tables[0].Columns, r.Tables[0].Columns) || len(whole.Tables[0].Rows) != 2 {
+	if err := json.Unmarshal(text, &whole); err != nil ||
+		!reflect.DeepEqual(whole.Tables[0].Columns, r.Tables[0].Columns) || len(whole.Tables[0].Rows) != 2 {
 		t.Errorf("read back: %+v, %v", whole, err)
 	}
 	var compact bytes.Buffer
@@ -84,7 +95,8 @@ func TestWhoFellBehind(t *testing.T) {
 		t.Errorf("nobody fell behind, but: %s", note)
 	}
 	note := fellBehind([]*row{of("lockagent", 1), of("redsync", 0.5), of("redislock", 0.94), of("none")})
-	if !strings.Contains(note, "`redsync`, `redislock`.") || strings.Contains(note, "lockagent") || strings.Contains(note, "none") {
+	if !strings.Contains(note, "`redsync`, `redislock`.") || strings.Contains(note, "lockagent") ||
+		strings.Contains(note, "none") {
 		t.Errorf("two fell behind: %s", note)
 	}
 }

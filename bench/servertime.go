@@ -23,9 +23,15 @@ func (b *bench) serverTime(ctx context.Context) error {
 		Name:  "server",
 		Title: "Time that Redis spends in scripts for one acquire and its release through Redis, uncontended",
 		Notes: []string{
-			"From `INFO commandstats`: the time of all scripts, by the number of pairs, which is the same for all. lockagent has as many goroutines as locks at a time, each with a lock of its own, which never rests. How many of their calls travel together is up to lockagent. " +
-				"`" + leastPair + "` is the least pair of scripts that keeps locks as Redisson knows them, a hash with a lease and a message at its release: EXISTS, HSET, PEXPIRE, and then HDEL, PUBLISH. It has as many locks in a call as there are at a time, and always runs the same commands for each. " +
-				"`" + contender.Floor + "` makes a call for each lock, a string without a message: SET NX PX, and then GET, DEL. The clients have one core meanwhile, and leave another one to the server.",
+			"From `INFO commandstats`: the time of all scripts, by the number of pairs, which is the same for all. lockagent " +
+				"has as many goroutines as locks at a time, each with a lock of its own, which never rests. How many of their " +
+				"calls travel together is up to lockagent. `" + leastPair +
+				"` is the least pair of scripts that keeps locks as Redisson knows them, a hash with a lease and a message at " +
+				"its release: EXISTS, HSET, PEXPIRE, and then HDEL, PUBLISH. It has as many locks in a call as there are at a " +
+				"time, and always runs the same commands for each. " +
+				"`" + contender.Floor +
+				"` makes a call for each lock, a string without a message: SET NX PX, and then GET, DEL. The clients have one " +
+				"core meanwhile, and leave another one to the server.",
 		},
 	}
 	for _, n := range batches {
@@ -56,9 +62,13 @@ func (b *bench) serverTime(ctx context.Context) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	client := floor.Contender.(*contender.FloorClient)
 	sides := []*serverSide{
-		{name: leastPair, run: func(n, times int) error { return inCalls(ctx, client, n, times) }, found: newSeries()}, // first: the base of the others
+		// First: the base of the others.
+		{name: leastPair, run: func(n, times int) error { return inCalls(ctx, client, n, times) }, found: newSeries()},
 		{name: contender.Floor, run: func(n, times int) error { return oneByOne(ctx, client, n, times) }, found: newSeries()},
-		{name: contender.Lockagent, run: func(n, times int) error { return oneByOne(ctx, agent.Contender, n, times) }, found: newSeries()},
+		{
+			name: contender.Lockagent, run: func(n, times int) error { return oneByOne(ctx, agent.Contender, n, times) },
+			found: newSeries(),
+		},
 	}
 	for _, n := range batches {
 		times := max(1, b.plan.Pairs/n)

@@ -26,14 +26,20 @@ func (b *bench) overSocket(ctx context.Context) (err error) {
 		Name:  "socket",
 		Title: "Own lock through the socket of the daemon, a stream for the claim and a call for its release, 1 client",
 		Notes: []string{
-			"A claim is a stream: Acquire, until Granted is there; Release, until it is answered; and the end of the stream. The daemon is `lockagent serve` without Redis, a process of its own, with its journal and its event log. " +
-				"`" + emptyCalls + "` is a process with the same API that does nothing: a stream without a message, and a call, one after the other. " +
-				"`" + storeAlone + "` is an acquire and its release on the store in memory, in this process. The ratio is that of the cycle less the store's part to the empty calls.",
+			"A claim is a stream: Acquire, until Granted is there; Release, until it is answered; and the end of the stream. " +
+				"The daemon is `lockagent serve` without Redis, a process of its own, with its journal and its event log. " +
+				"`" + emptyCalls +
+				"` is a process with the same API that does nothing: a stream without a message, and a call, one after the " +
+				"other. `" + storeAlone +
+				"` is an acquire and its release on the store in memory, in this process. The ratio is that of the cycle less " +
+				"the store's part to the empty calls.",
 		},
 	}
 	for _, p := range socketProtocols {
 		name := map[string]string{"h1": "HTTP/1.1", "h2": "HTTP/2"}[p]
-		t.Columns = append(t.Columns, column{Key: "us-" + p, Title: name + ", µs"}, column{Key: "x-" + p, Title: "x empty", Spread: true})
+		t.Columns = append(
+			t.Columns, column{Key: "us-" + p, Title: name + ", µs"}, column{Key: "x-" + p, Title: "x empty", Spread: true},
+		)
 	}
 	b.results.Tables = append(b.results.Tables, t)
 	d, err := b.startDaemon(ctx)
@@ -122,10 +128,14 @@ func overHTTP(socket, protocol string) socketClient {
 	var protocols http.Protocols
 	protocols.SetHTTP1(protocol == "h1")
 	protocols.SetUnencryptedHTTP2(protocol == "h2")
-	transport := &http.Transport{Protocols: &protocols, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}
-	return socketClient{lockagentv1connect.NewLockServiceClient(&http.Client{Transport: transport}, "http://lockagent"), transport}
+	transport := &http.Transport{
+		Protocols: &protocols, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}
+	return socketClient{
+		lockagentv1connect.NewLockServiceClient(&http.Client{Transport: transport}, "http://lockagent"), transport,
+	}
 }
 
 // cycle acquires a lock and releases it.
@@ -141,7 +151,9 @@ func (c socketClient) cycle(ctx context.Context) error {
 		}
 	}
 	granted := stream.Msg().GetGranted()
-	if _, err := c.Release(ctx, &lockagentv1.ReleaseRequest{Claim: granted.GetClaim(), Secret: granted.GetSecret()}); err != nil {
+	if _, err := c.Release(ctx, &lockagentv1.ReleaseRequest{
+		Claim: granted.GetClaim(), Secret: granted.GetSecret(),
+	}); err != nil {
 		return errors.Join(err, stream.Close())
 	}
 	return toEnd(stream)
@@ -199,7 +211,9 @@ type emptyService struct {
 }
 
 // Acquire implements [lockagentv1connect.LockServiceHandler].
-func (emptyService) Acquire(context.Context, *lockagentv1.AcquireRequest, *connect.ServerStream[lockagentv1.ClaimEvent]) error {
+func (emptyService) Acquire(
+	context.Context, *lockagentv1.AcquireRequest, *connect.ServerStream[lockagentv1.ClaimEvent],
+) error {
 	return nil
 }
 

@@ -20,7 +20,10 @@ import (
 var (
 	sweepCrowd  = crowd{name: "sweep", processes: 8, goroutines: 160, inside: 100 * time.Microsecond}
 	sweepGrants = []int{1, 4, 16, 64, 256, 1024}
-	sweepTimes  = []time.Duration{time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}
+	sweepTimes  = []time.Duration{
+		time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
+		200 * time.Millisecond,
+	}
 )
 
 // sweep measures one lock in several processes with hand-off budgets around the
@@ -48,7 +51,9 @@ func (b *bench) sweep(ctx context.Context, path string) error {
 			median := func(key string) float64 { return stat.Median(found.values[key]) }
 			rate.points = append(rate.points, plotter.XY{X: float64(grants), Y: median("rate")})
 			wait.points = append(wait.points, plotter.XY{X: float64(grants), Y: median("p99")})
-			fmt.Printf("%8v %8d %12s %12s %12s\n", d, grants, number(median("rate")), number(median("p99")), number(median("sent")))
+			fmt.Printf(
+				"%8v %8d %12s %12s %12s\n", d, grants, number(median("rate")), number(median("p99")), number(median("sent")),
+			)
 		}
 		rates, waits = append(rates, rate), append(waits, wait)
 	}

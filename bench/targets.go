@@ -228,7 +228,8 @@ var targets = []target{
 	},
 	{"10,000 claims of one client of the daemon: under 20 KB each in the daemon", claimUnder(contender.Lockagent, 20)},
 	{
-		"10,000 claims, each a stream with a connection of its own: under 50 KB each in the daemon", claimUnder(claimStreams, 50),
+		"10,000 claims, each a stream with a connection of its own: under 50 KB each in the daemon",
+		claimUnder(claimStreams, 50),
 	},
 	{"Restart of the daemon with 10,000 claims: ready within 2 s of processor time", func(f figures) (string, bool) {
 		v := f.ours("claims-10000", "restart")

@@ -81,7 +81,9 @@ func (t *task) open(ctx context.Context) (contender.Contender, error) {
 	var c contender.Contender
 	var err error
 	if t.Grants != 0 || t.GrantsWithin != 0 {
-		c, err = contender.OpenAgent(ctx, t.Addr, channelapi.Config{HandOffGrants: t.Grants, HandOffTime: t.GrantsWithin}, nil)
+		c, err = contender.OpenAgent(
+			ctx, t.Addr, channelapi.Config{HandOffGrants: t.Grants, HandOffTime: t.GrantsWithin}, nil,
+		)
 	} else {
 		c, err = kind.Open(ctx, t.Addr)
 	}

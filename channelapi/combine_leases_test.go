@@ -17,8 +17,10 @@ func TestLeasesOfAll(t *testing.T) {
 			s := openSession(t, locks, "alice")
 			const short, long = 2 * time.Second, 10 * time.Second
 			busy := map[string]channelapi.Grant{"b": hold(t, locks.Lock("b")), "d": hold(t, locks.Lock("d"))}
-			all := channelapi.AllAsync(t.Context(), s.Lock("d", channelapi.Lease(long)), s.Lock("a", channelapi.Lease(short)), locks.Lock("b"),
-				locks.Lock("c", channelapi.Lease(long)))
+			all := channelapi.AllAsync(
+				t.Context(), s.Lock("d", channelapi.Lease(long)), s.Lock("a", channelapi.Lease(short)), locks.Lock("b"),
+				locks.Lock("c", channelapi.Lease(long)),
+			)
 			for _, n := range []string{"b", "d"} {
 				time.Sleep(3*short + long)
 				unlock(t, busy[n])
@@ -41,7 +43,8 @@ func TestLeasesOfAll(t *testing.T) {
 			b := hold(t, locks.Lock("b"))
 			time.AfterFunc(time.Minute, func() { locks.Lock("a").BreakAsync(context.Background(), "") })
 			_, err := channelapi.All(t.Context(), locks.Lock("a", channelapi.Lease(time.Second)), locks.Lock("b"))
-			if lost, _ := errors.AsType[*channelapi.LostError](err); lost == nil || lost.Name != "a" || lost.Reason != channelapi.LostBroken {
+			if lost, _ := errors.AsType[*channelapi.LostError](err); lost == nil || lost.Name != "a" ||
+				lost.Reason != channelapi.LostBroken {
 				t.Errorf("All: %v, want the loss of a", err)
 			}
 			unlock(t, b)

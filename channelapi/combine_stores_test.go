@@ -13,10 +13,15 @@ import (
 func TestAllOverTwoStores(t *testing.T) {
 	store := memstore.New()
 	one, two, elsewhere := openOver(t, store), openOver(t, store), open(t)
-	if _, err := channelapi.All(waittest.Context(t), one.Lock("a"), two.Lock("a")); !errors.Is(err, channelapi.ErrBadOption) {
+	if _, err := channelapi.All(
+		waittest.Context(t), one.Lock("a"), two.Lock("a"),
+	); !errors.Is(err, channelapi.ErrBadOption) {
 		t.Errorf("one store: %v", err)
 	}
-	for _, locks := range [][]channelapi.AnyLock{{one.Lock("a"), elsewhere.Lock("a")}, {elsewhere.Lock("a"), one.Lock("a")}} {
+	for _, locks := range [][]channelapi.AnyLock{
+		{one.Lock("a"), elsewhere.Lock("a")},
+		{elsewhere.Lock("a"), one.Lock("a")},
+	} {
 		grants, err := channelapi.All(waittest.Context(t), locks...)
 		if err != nil || len(grants) != 2 {
 			t.Fatalf("two stores: %d grants, %v", len(grants), err)

@@ -88,7 +88,8 @@ type Config struct {
 // agent is the configuration of the agent behind the locks. It has no journal.
 func (c Config) agent() actor.Config {
 	return actor.Config{
-		Store: c.Store, Label: c.Label, ID: c.ID, Process: c.Process, Recorder: c.Recorder, Logger: c.Logger, Lease: c.Lease, Margin: c.Margin,
-		Claim: c.Claim, HandOffGrants: c.HandOffGrants, HandOffTime: c.HandOffTime, NoRest: c.NoRest, Idle: c.Idle,
+		Store: c.Store, Label: c.Label, ID: c.ID, Process: c.Process, Recorder: c.Recorder, Logger: c.Logger, Lease: c.Lease,
+		Margin: c.Margin, Claim: c.Claim, HandOffGrants: c.HandOffGrants, HandOffTime: c.HandOffTime, NoRest: c.NoRest,
+		Idle: c.Idle,
 	}
 }

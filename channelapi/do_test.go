@@ -23,7 +23,9 @@ var errWork = errors.New("the work failed")
 func TestDo(t *testing.T) {
 	t.Run("works while the lock is held, and releases it", func(t *testing.T) {
 		locks := open(t)
-		for what, l := range map[string]channelapi.AnyLock{"Lock": locks.Lock(name), "SessionLock": openSession(t, locks, "alice").Lock(name)} {
+		for what, l := range map[string]channelapi.AnyLock{
+			"Lock": locks.Lock(name), "SessionLock": openSession(t, locks, "alice").Lock(name),
+		} {
 			var held channelapi.Grant
 			var under context.Context
 			err := l.Do(t.Context(), func(ctx context.Context, g channelapi.Grant) error {
@@ -92,7 +94,9 @@ func TestDo(t *testing.T) {
 	})
 	t.Run("does not mind if work has released the lock", func(t *testing.T) {
 		l := open(t).Lock(name)
-		err := l.Do(t.Context(), func(ctx context.Context, g channelapi.Grant) error { return g.Release(context.WithoutCancel(ctx)) })
+		err := l.Do(
+			t.Context(), func(ctx context.Context, g channelapi.Grant) error { return g.Release(context.WithoutCancel(ctx)) },
+		)
 		wantErr(t, "Do", err, nil)
 		wantFree(t, l)
 	})

@@ -73,10 +73,24 @@ func TestLatchWaitEnds(t *testing.T) {
 				t.Errorf("deleted: %t, %v", was, err)
 			}
 		}, []error{channelapi.ErrLatchGone}, 0},
-		"forgotten": {func(_ *testing.T, _ *channelapi.Locks, s *memstore.Store, _ func()) { s.Reset() }, []error{channelapi.ErrLatchGone}, 0},
-		"cancelled": {func(_ *testing.T, _ *channelapi.Locks, _ *memstore.Store, cancel func()) { cancel() }, []error{context.Canceled}, 0},
-		"closed":    {func(_ *testing.T, l *channelapi.Locks, _ *memstore.Store, _ func()) { _ = l.Close() }, []error{channelapi.ErrClosed}, 0},
-		"timed out": {func(*testing.T, *channelapi.Locks, *memstore.Store, func()) {}, []error{channelapi.ErrTimeout, context.DeadlineExceeded}, time.Hour},
+		"forgotten": {
+			func(_ *testing.T, _ *channelapi.Locks, s *memstore.Store, _ func()) { s.Reset() },
+			[]error{channelapi.ErrLatchGone},
+			0,
+		},
+		"cancelled": {
+			func(_ *testing.T, _ *channelapi.Locks, _ *memstore.Store, cancel func()) { cancel() }, []error{context.Canceled}, 0,
+		},
+		"closed": {
+			func(_ *testing.T, l *channelapi.Locks, _ *memstore.Store, _ func()) { _ = l.Close() },
+			[]error{channelapi.ErrClosed},
+			0,
+		},
+		"timed out": {
+			func(*testing.T, *channelapi.Locks, *memstore.Store, func()) {},
+			[]error{channelapi.ErrTimeout, context.DeadlineExceeded},
+			time.Hour,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -98,7 +112,8 @@ func TestLatchWaitEnds(t *testing.T) {
 						t.Errorf("ended with %v, want %v", err, want)
 					}
 				}
-				if name == "timed out" && !strings.HasPrefix(err.Error(), `lockagent: wait for latch "ready" timed out after 1h0m0s`) {
+				if name == "timed out" &&
+					!strings.HasPrefix(err.Error(), `lockagent: wait for latch "ready" timed out after 1h0m0s`) {
 					t.Errorf("the text is %q", err)
 				}
 				if waited := time.Since(began); waited != c.most {

@@ -33,7 +33,8 @@ func TestAcquire(t *testing.T) {
 	switch {
 	case g.Err() != nil:
 		t.Fatalf("Err: %v", g.Err())
-	case g.Name() != name, g.Owner() == "", g.Token() == 0, g.HoldCount() != 1, !g.Held(), g.Remaining() <= 0, g.Cause() != nil:
+	case g.Name() != name, g.Owner() == "", g.Token() == 0, g.HoldCount() != 1, !g.Held(), g.Remaining() <= 0,
+		g.Cause() != nil:
 		t.Errorf("not what was asked for: %+v", g)
 	}
 	again := <-grant

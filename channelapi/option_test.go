@@ -20,14 +20,38 @@ func TestOptionThatMakesNoSense(t *testing.T) {
 		opts    options
 		reasons []string // one for each error, in order: what is wrong, what to do
 	}{
-		{"Lease(0)", options{channelapi.Lease(0)}, []string{"lease: 0s is shorter than the shortest lease, 1ms; leave it out for"}},
-		{"Lease(-1s)", options{channelapi.Lease(-time.Second)}, []string{"lease: -1s is shorter than the shortest lease, 1ms; leave it out for"}},
+		{
+			"Lease(0)",
+			options{channelapi.Lease(0)},
+			[]string{"lease: 0s is shorter than the shortest lease, 1ms; leave it out for"},
+		},
+		{
+			"Lease(-1s)",
+			options{channelapi.Lease(-time.Second)},
+			[]string{"lease: -1s is shorter than the shortest lease, 1ms; leave it out for"},
+		},
 		{"Lease(1ms-1)", options{channelapi.Lease(lockagent.MinLease - 1)}, []string{"lease: 999.999µs is shorter"}},
-		{"Lease(1y+1)", options{channelapi.Lease(lockagent.MaxLease + 1)}, []string{"is longer than the longest lease, 8760h0m0s; leave it out for"}},
-		{"Wait and Try", options{channelapi.Wait(time.Second), channelapi.Try()}, []string{"wait: Wait and Try exclude each other; leave one of them out"}},
-		{"Outlive", options{channelapi.Outlive()}, []string{"outlive: a lease that is kept ends with whoever keeps it; add Lease"}},
+		{
+			"Lease(1y+1)",
+			options{channelapi.Lease(lockagent.MaxLease + 1)},
+			[]string{"is longer than the longest lease, 8760h0m0s; leave it out for"},
+		},
+		{
+			"Wait and Try",
+			options{channelapi.Wait(time.Second), channelapi.Try()},
+			[]string{"wait: Wait and Try exclude each other; leave one of them out"},
+		},
+		{
+			"Outlive",
+			options{channelapi.Outlive()},
+			[]string{"outlive: a lease that is kept ends with whoever keeps it; add Lease"},
+		},
 		{"nil", options{channelapi.Try(), nil}, []string{"option: number 1 is nil; leave it out"}},
-		{"all of them", options{channelapi.Try(), channelapi.Lease(0), nil, channelapi.Wait(0)}, []string{"lease", "option", "wait"}},
+		{
+			"all of them",
+			options{channelapi.Try(), channelapi.Lease(0), nil, channelapi.Wait(0)},
+			[]string{"lease", "option", "wait"},
+		},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			l := open(t).Lock(name, c.opts...)
@@ -66,7 +90,8 @@ func joined(err error) []error {
 
 func TestOptionsAtTheirLimits(t *testing.T) {
 	for _, opt := range []channelapi.Option{
-		channelapi.Wait(1), channelapi.Wait(1<<63 - 1), channelapi.Lease(lockagent.MaxLease), channelapi.Lease(lockagent.MinLease),
+		channelapi.Wait(1), channelapi.Wait(1<<63 - 1), channelapi.Lease(lockagent.MaxLease),
+		channelapi.Lease(lockagent.MinLease),
 	} {
 		synctest.Test(t, func(t *testing.T) { // where even the shortest time outlasts the answer
 			unlock(t, hold(t, open(t).Lock(name, opt)))
@@ -83,7 +108,8 @@ func TestWait(t *testing.T) {
 			_, err := locks.Lock(name, channelapi.Wait(5*time.Second)).Acquire(t.Context())
 			wantErr(t, "Acquire", err, lockagent.ErrTimeout)
 			wantErr(t, "Acquire", err, context.DeadlineExceeded)
-			if wait, ok := errors.AsType[*channelapi.WaitError](err); !ok || wait.Name != name || wait.Waited != 5*time.Second || wait.Holder == "" {
+			if wait, ok := errors.AsType[*channelapi.WaitError](err); !ok || wait.Name != name || wait.Waited != 5*time.Second ||
+				wait.Holder == "" {
 				t.Errorf("%#v does not say how long it waited for what, and who held it", err)
 			}
 			if waited := time.Since(start); waited != 5*time.Second {

@@ -14,7 +14,9 @@ func TestReadersShareALock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		here, there := openOver(t, store), openOver(t, store.Share())
-		first, second, third := hold(t, here.ReadLock("report")), hold(t, here.ReadLock("report")), hold(t, there.ReadLock("report"))
+		first := hold(t, here.ReadLock("report"))
+		second := hold(t, here.ReadLock("report"))
+		third := hold(t, there.ReadLock("report"))
 		write := there.WriteLock("report").AcquireAsync(t.Context())
 		synctest.Wait()
 		pending(t, write)

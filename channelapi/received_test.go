@@ -149,7 +149,8 @@ func TestLossWhileAllWaits(t *testing.T) {
 					t.Fatalf("Break: %t, %v", held, err)
 				}
 				err := <-done
-				if lost, _ := errors.AsType[*channelapi.LostError](err); lost == nil || lost.Name != "a" || lost.Reason != channelapi.LostBroken {
+				if lost, _ := errors.AsType[*channelapi.LostError](err); lost == nil || lost.Name != "a" ||
+					lost.Reason != channelapi.LostBroken {
 					t.Errorf("the error does not tell of the break: %v", err)
 				}
 				unlock(t, hold(t, locks.Lock("b"))) // it went back

@@ -57,7 +57,9 @@ func TestNoReentryOfOneSession(t *testing.T) {
 				g, err := first.Acquire(t.Context())
 				wantErr(t, "Acquire", err, nil)
 				began := time.Now()
-				for _, l := range []*channelapi.SessionLock{first, second, handle(s, channelapi.NoReentry(), channelapi.Wait(100*time.Millisecond))} {
+				for _, l := range []*channelapi.SessionLock{
+					first, second, handle(s, channelapi.NoReentry(), channelapi.Wait(100*time.Millisecond)),
+				} {
 					_, err := l.Acquire(t.Context())
 					wantErr(t, "Acquire by the holder", err, channelapi.ErrReentry)
 					_, err = l.TryAcquire(t.Context())

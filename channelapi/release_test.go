@@ -85,7 +85,8 @@ func TestRelease(t *testing.T) {
 func wantBroken(t *testing.T, err error, operator string) {
 	t.Helper()
 	lost, ok := errors.AsType[*lockagent.LostError](err)
-	if !ok || lost.Reason != lockagent.LostBroken || lost.Operator != operator || !strings.HasSuffix(err.Error(), fmt.Sprintf("an operator broke it: %q", operator)) {
+	if !ok || lost.Reason != lockagent.LostBroken || lost.Operator != operator ||
+		!strings.HasSuffix(err.Error(), fmt.Sprintf("an operator broke it: %q", operator)) {
 		t.Errorf("%v, want that %q broke the lock", err, operator)
 	}
 }

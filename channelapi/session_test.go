@@ -23,7 +23,9 @@ func TestSessionClose(t *testing.T) {
 			grants := []lockagent.Grant{hold(t, s.Lock("a")), hold(t, s.Lock("a")), hold(t, s.Lock("b"))}
 			unlock(t, hold(t, s.Lock("before")))
 			local, remote := hold(t, locks.Lock("local")), hold(t, other.Lock("remote"))
-			waiting := []<-chan lockagent.Grant{s.Lock("local").AcquireAsync(t.Context()), s.Lock("remote").AcquireAsync(t.Context())}
+			waiting := []<-chan lockagent.Grant{
+				s.Lock("local").AcquireAsync(t.Context()), s.Lock("remote").AcquireAsync(t.Context()),
+			}
 			next := locks.Lock("a").AcquireAsync(t.Context())
 			synctest.Wait()
 

@@ -207,7 +207,9 @@ func (d *decoder) field(field int, v jsontext.Value, r *Record) error {
 }
 
 // members reads the members of a field that is an object.
-func (d *decoder) members(v jsontext.Value, n names, r *Record, read func(*decoder, int, jsontext.Value, *Record) error) error {
+func (d *decoder) members(
+	v jsontext.Value, n names, r *Record, read func(*decoder, int, jsontext.Value, *Record) error,
+) error {
 	t := &d.object
 	t.read(v)
 	t.open('{', "an object")

@@ -6,8 +6,8 @@
 //
 // Other packages write the log, read it and judge it:
 //
-//   - package [github.com/lockagent/lockagent/events/natslog] publishes the events of an agent to a NATS JetStream stream,
-//     reads the events of all agents back, and forwards a stream to another one;
+//   - package [github.com/lockagent/lockagent/events/natslog] publishes the events of an agent to a NATS JetStream
+//     stream, reads the events of all agents back, and forwards a stream to another one;
 //   - package [github.com/lockagent/lockagent/events/fold] makes of what was read who holds what and who waits;
 //   - package [github.com/lockagent/lockagent/events/audit] says whether the records prove that no two holds of a lock
 //     overlapped. It needs no NATS.
@@ -60,10 +60,10 @@
 //	data.columns   the names of the others, and "time"
 //	data.rows      an array for each row, with a value for each column
 //
-// A table has at most 256 rows. A null in the column "time" is the time of the table. A null in another column says that
-// the record leaves out that field. Each column but "time" is a field that stands behind the mode and is no object. A
-// reader accepts columns in any order, and more or fewer of them. If a reader does not know a column, [Record.Raw] of each
-// row is a table of that row. [WriteLine] writes a line for each record.
+// A table has at most 256 rows. A null in the column "time" is the time of the table. A null in another column says
+// that the record leaves out that field. Each column but "time" is a field that stands behind the mode and is no
+// object. A reader accepts columns in any order, and more or fewer of them. If a reader does not know a column,
+// [Record.Raw] of each row is a table of that row. [WriteLine] writes a line for each record.
 //
 // A field of the data is left out if it is zero. Only count is always there in grants and
 // ends: a proof cannot rest on a number that is perhaps missing. A held without a confirmed_us was

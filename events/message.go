@@ -42,7 +42,8 @@ func tableOf(records []Record) []*wire.Fact {
 	var row *wire.Fact // the first one
 	for i := range records {
 		r, first := &records[i], &records[0]
-		if r.Raw != "" || r.Agent != first.Agent || r.Epoch != first.Epoch || r.Seq != first.Seq+uint64(i) || r.Follows != (Place{}) || r.Dropped != (Drops{}) {
+		if r.Raw != "" || r.Agent != first.Agent || r.Epoch != first.Epoch || r.Seq != first.Seq+uint64(i) ||
+			r.Follows != (Place{}) || r.Dropped != (Drops{}) {
 			break
 		}
 		f := wire.FactOf(&r.Event)
@@ -114,5 +115,7 @@ func isBatch(contentType string) (bool, error) {
 	if media == BatchContentType || media == ContentType {
 		return media == BatchContentType, nil
 	}
-	return false, fmt.Errorf("events: decode: content type %q is neither %s nor %s", contentType, ContentType, BatchContentType)
+	return false, fmt.Errorf(
+		"events: decode: content type %q is neither %s nor %s", contentType, ContentType, BatchContentType,
+	)
 }

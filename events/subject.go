@@ -22,11 +22,14 @@ func CheckPrefix(prefix string) error {
 	for token := range strings.SplitSeq(prefix, ".") {
 		if !PlainToken(token) {
 			return &lockagent.OptionError{Option: "Prefix", Reason: fmt.Sprintf(
-				"%q is not made of letters, digits, '_' and '-', in parts with a dot between them; use one such as %q", prefix, DefaultPrefix)}
+				"%q is not made of letters, digits, '_' and '-', in parts with a dot between them; use one such as %q", prefix,
+				DefaultPrefix)}
 		}
 	}
 	if len(prefix) > MaxPrefix {
-		return &lockagent.OptionError{Option: "Prefix", Reason: fmt.Sprintf("it has %d bytes; use at most %d", len(prefix), MaxPrefix)}
+		return &lockagent.OptionError{
+			Option: "Prefix", Reason: fmt.Sprintf("it has %d bytes; use at most %d", len(prefix), MaxPrefix),
+		}
 	}
 	return nil
 }
@@ -88,7 +91,9 @@ func Class(k lockagent.EventKind) string {
 // first 16 bytes of its SHA-256 in hexadecimal digits. The name itself is in the event.
 //
 // agent must consist of letters, digits, '_' and '-' only.
-func AppendSubject(b []byte, prefix string, agent lockagent.AgentID, kind lockagent.EventKind, name lockagent.Name) []byte {
+func AppendSubject(
+	b []byte, prefix string, agent lockagent.AgentID, kind lockagent.EventKind, name lockagent.Name,
+) []byte {
 	b = append(append(b, prefix...), '.')
 	b = append(append(b, agent...), '.')
 	b = append(append(b, Class(kind)...), '.')

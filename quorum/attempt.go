@@ -239,7 +239,9 @@ func (a *attempt) succeeds() (todo func()) {
 		}
 	}
 	a.store.calm(t.name)
-	reply := lockagent.AcquireReply{Granted: true, Token: a.token, At: lockagent.StoreTime(a.token), Replicas: slices.Min(replicas)}
+	reply := lockagent.AcquireReply{
+		Granted: true, Token: a.token, At: lockagent.StoreTime(a.token), Replicas: slices.Min(replicas),
+	}
 	return func() { a.done(reply, nil) }
 }
 
@@ -290,7 +292,8 @@ func (a *attempt) outcome() (reply lockagent.AcquireReply, err error) {
 	switch {
 	case definite >= s.majority:
 		return reply, err
-	case granted+withdrawn >= s.majority && withdrawn > 0, withdrawn > 0 && len(ats) < s.majority && len(ats)+withdrawn >= s.majority:
+	case granted+withdrawn >= s.majority && withdrawn > 0,
+		withdrawn > 0 && len(ats) < s.majority && len(ats)+withdrawn >= s.majority:
 		// Nodes have withdrawn the number after an earlier attempt. They may grant another one.
 		return reply, lockagent.ErrWithdrawn
 	case len(ats) < s.majority || granted >= s.majority: // too late, or no token that a majority takes

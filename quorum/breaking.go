@@ -15,7 +15,9 @@ func (s *Store) Break(ctx context.Context, req lockagent.BreakRequest, done func
 		done(lockagent.BreakReply{}, err)
 		return
 	}
-	p := newPoll(s, func(votes []vote[lockagent.BreakReply], last bool) (reply lockagent.BreakReply, err error, decided bool) {
+	p := newPoll(s, func(
+		votes []vote[lockagent.BreakReply], last bool,
+	) (reply lockagent.BreakReply, err error, decided bool) {
 		if !last {
 			return reply, nil, false
 		}
@@ -56,7 +58,10 @@ type breakNews struct {
 // Listen implements [lockagent.Messages]. Of the messages of the nodes only those about breaks and
 // about the identity matter: there is no queue.
 func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (cancel func()) {
-	e := &ear{store: s, hear: hear, stands: make([]bool, len(s.nodes)), alone: make([]bool, len(s.nodes)), breaks: make(map[claim]*breakNews)}
+	e := &ear{
+		store: s, hear: hear, stands: make([]bool, len(s.nodes)), alone: make([]bool, len(s.nodes)),
+		breaks: make(map[claim]*breakNews),
+	}
 	var cancels []func()
 	for i, n := range s.nodes {
 		cancels = append(cancels, n.Listen(agent, func(m lockagent.Message) { e.heard(i, m) }))
@@ -154,7 +159,9 @@ func (e *ear) tell(c claim, news *breakNews) {
 	message := lockagent.Message{Kind: lockagent.MessagesMissed}
 	t := s.tenures[c]
 	if ats := slices.Clone(news.ats); len(ats) >= s.majority {
-		message = lockagent.Message{Kind: lockagent.MessageBroken, Name: c.name, Tenure: c.tenure, At: s.bound(ats), Operator: news.operator}
+		message = lockagent.Message{
+			Kind: lockagent.MessageBroken, Name: c.name, Tenure: c.tenure, At: s.bound(ats), Operator: news.operator,
+		}
 	} else {
 		t = nil
 	}

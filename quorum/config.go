@@ -79,7 +79,9 @@ func (c Config) validate(nodes []lockagent.Store) (all []*node, err error) {
 		}
 		node, ok := newNode(store)
 		if !ok {
-			refuse("quorum nodes", "node %d lacks Messages, Operator or History of package lockagent; use stores that have them", i)
+			refuse(
+				"quorum nodes", "node %d lacks Messages, Operator or History of package lockagent; use stores that have them", i,
+			)
 			continue
 		}
 		all = append(all, node)

@@ -21,7 +21,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestContract(t *testing.T) {
 	for _, nodes := range []int{3, 5} {
 		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
-			storetest.RunInBubble(t, []lockagent.LockKind{lockagent.PlainLock}, func(t *testing.T) *storetest.Harness { return harness(t, nodes) })
+			storetest.RunInBubble(
+				t, []lockagent.LockKind{lockagent.PlainLock}, func(t *testing.T) *storetest.Harness { return harness(t, nodes) },
+			)
 		})
 	}
 }
@@ -35,7 +37,9 @@ func harness(t testing.TB, n int) *storetest.Harness {
 	return &storetest.Harness{
 		Store: memories.open(t, anyLease),
 		Open:  func(t testing.TB) lockagent.Store { return memories.open(t, anyLease) },
-		PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
+		PlantHolder: func(
+			_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration,
+		) {
 			for _, m := range memories {
 				m.PlantHolder(name, holder, count, lease)
 			}

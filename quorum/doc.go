@@ -72,8 +72,8 @@
 // of the rule above: other stores have none, none follows a step of the clock, and a node that has forgotten everything
 // waits for a moment only if the first who reaches the node did not know it before. Nor do they add to the time without
 // a vote: a period lasts until the longest lease in use is over, counted from the same reset. It does not end earlier,
-// because nobody tells a node that an agent has come back. Meanwhile a renewal puts a tenure back at the node. So a hold
-// goes on even if a majority of the nodes has forgotten it.
+// because nobody tells a node that an agent has come back. Meanwhile a renewal puts a tenure back at the node. So a
+// hold goes on even if a majority of the nodes has forgotten it.
 //
 // Repair. While a majority has a tenure, nobody else can have one. So another node may take the tenure
 // up again, and counts from then on. Without a majority nothing is repaired. An operator may have
@@ -107,14 +107,14 @@
 //
 // # Not guaranteed
 //
-//   - One of two agents with one identity. A single node where another agent came first ends an agent, because any two majorities
-//     have a node in common. So if two such agents start at the same moment, and each is first at another node, both end. No lock
-//     is held twice then.
+//   - One of two agents with one identity. A single node where another agent came first ends an agent, because any two
+//     majorities have a node in common. So if two such agents start at the same moment, and each is first at another
+//     node, both end. No lock is held twice then.
 //   - Order. There is no queue. All waiters try when they are woken, and any of them is first.
 //   - A clock that was set forward before a program started: the program
 //     cannot know that leases ended early, and a server looks older than it is.
-//   - A server that comes back with a part of its data. Until the connections to it are made anew, and the store has looked,
-//     a program takes it for the same. That takes some milliseconds. Redis should lose everything, or nothing
+//   - A server that comes back with a part of its data. Until the connections to it are made anew, and the store has
+//     looked, a program takes it for the same. That takes some milliseconds. Redis should lose everything, or nothing
 //     (appendonly yes, appendfsync always).
 //   - A program with [Config.NewNodes] that starts after a node lost its data.
 //   - A break that reaches only some of the nodes. If it is no majority, the lock is still held. The

@@ -12,7 +12,12 @@ import (
 )
 
 func (s *Store) tooLong(lease any) error {
-	return &lockagent.OptionError{Option: "lease", Reason: fmt.Sprintf("%v is longer than %v; set quorum.Config.LongestLease in all programs", lease, s.cfg.LongestLease)}
+	return &lockagent.OptionError{
+		Option: "lease",
+		Reason: fmt.Sprintf(
+			"%v is longer than %v; set quorum.Config.LongestLease in all programs", lease, s.cfg.LongestLease,
+		),
+	}
 }
 
 // Renew implements [lockagent.Store]. The tenure is held if a majority of the nodes has it. Then the
@@ -34,11 +39,15 @@ func (s *Store) Renew(ctx context.Context, req lockagent.RenewRequest, done func
 	token := t.token
 	s.mu.Unlock()
 
-	p := newPoll(s, func(votes []vote[lockagent.RenewReply], last bool) (reply lockagent.RenewReply, err error, decided bool) {
+	p := newPoll(s, func(
+		votes []vote[lockagent.RenewReply], last bool,
+	) (reply lockagent.RenewReply, err error, decided bool) {
 		yes, no := byAnswer(votes, func(r *lockagent.RenewReply) (bool, lockagent.StoreTime) { return r.Held, r.At })
 		switch {
 		case len(yes) >= s.majority:
-			return lockagent.RenewReply{Held: true, At: max(s.bound(yes), lockagent.StoreTime(token)), Replicas: fewestReplicas(votes)}, nil, true
+			return lockagent.RenewReply{
+				Held: true, At: max(s.bound(yes), lockagent.StoreTime(token)), Replicas: fewestReplicas(votes),
+			}, nil, true
 		case len(no) >= s.majority:
 			return lockagent.RenewReply{At: s.bound(slices.Concat(yes, no))}, nil, true
 		}
@@ -131,7 +140,9 @@ func (s *Store) lost(t *tenure) {
 }
 
 // renewed repairs a tenure after a renewal, when all nodes have answered that will.
-func (s *Store) renewed(ctx context.Context, t *tenure, req lockagent.RenewRequest, votes []vote[lockagent.RenewReply]) {
+func (s *Store) renewed(
+	ctx context.Context, t *tenure, req lockagent.RenewRequest, votes []vote[lockagent.RenewReply],
+) {
 	holding := 0
 	for i := range votes {
 		if votes[i].told() && votes[i].reply.Held {
@@ -215,7 +226,9 @@ func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 }
 
 // release is the release of a tenure at one node, for the agent.
-func (s *Store) release(ctx context.Context, t *tenure, i int, req lockagent.ReleaseRequest, told func(lockagent.ReleaseReply, error)) op {
+func (s *Store) release(
+	ctx context.Context, t *tenure, i int, req lockagent.ReleaseRequest, told func(lockagent.ReleaseReply, error),
+) op {
 	return op{start: func() {
 		s.mu.Lock()
 		p := &t.parts[i]
@@ -238,7 +251,9 @@ func (s *Store) release(ctx context.Context, t *tenure, i int, req lockagent.Rel
 }
 
 // released decides a Release.
-func (s *Store) released(votes []vote[lockagent.ReleaseReply], last bool, token lockagent.Token) (reply lockagent.ReleaseReply, err error, decided bool) {
+func (s *Store) released(
+	votes []vote[lockagent.ReleaseReply], last bool, token lockagent.Token,
+) (reply lockagent.ReleaseReply, err error, decided bool) {
 	yes, no := byAnswer(votes, func(r *lockagent.ReleaseReply) (bool, lockagent.StoreTime) { return r.Released, r.At })
 	if err, decided = agreed(s, votes, last, len(yes), len(no)); err != nil || !decided {
 		return reply, err, decided

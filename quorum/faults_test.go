@@ -40,7 +40,9 @@ func (g *guest) tenure(number uint64) lockagent.Tenure {
 
 func (g *guest) try(number uint64) (lockagent.AcquireReply, error) {
 	g.t.Helper()
-	return storetest.Acquire(g.t, g.store, lockagent.AcquireRequest{Name: orders, Tenure: g.tenure(number), Lease: 30 * time.Second})
+	return storetest.Acquire(g.t, g.store, lockagent.AcquireRequest{
+		Name: orders, Tenure: g.tenure(number), Lease: 30 * time.Second,
+	})
 }
 
 func (g *guest) acquire(number uint64) lockagent.AcquireReply {
@@ -63,7 +65,9 @@ func (g *guest) busy(number uint64) lockagent.AcquireReply {
 
 func (g *guest) renew(number uint64, held bool) {
 	g.t.Helper()
-	reply, err := storetest.Renew(g.t, g.store, lockagent.RenewRequest{Name: orders, Tenure: g.tenure(number), Lease: 30 * time.Second})
+	reply, err := storetest.Renew(g.t, g.store, lockagent.RenewRequest{
+		Name: orders, Tenure: g.tenure(number), Lease: 30 * time.Second,
+	})
 	if err != nil || reply.Held != held {
 		g.t.Fatalf("Renew = %+v, %v; want held %t", reply, err, held)
 	}
@@ -191,7 +195,9 @@ func TestNoMajority(t *testing.T) {
 			strike(one.nodes[0])
 			strike(one.nodes[1])
 			began := time.Now()
-			_, err := storetest.Renew(t, one.store, lockagent.RenewRequest{Name: orders, Tenure: one.tenure(1), Lease: time.Second})
+			_, err := storetest.Renew(t, one.store, lockagent.RenewRequest{
+				Name: orders, Tenure: one.tenure(1), Lease: time.Second,
+			})
 			one.unavailable(err)
 			_, err = storetest.Release(t, one.store, lockagent.ReleaseRequest{Name: orders, Tenure: one.tenure(1)})
 			one.unavailable(err)
@@ -370,7 +376,9 @@ func TestTooLate(t *testing.T) {
 			resume[0]()
 			resume[1]()
 		})
-		_, err := storetest.Acquire(t, g.store, lockagent.AcquireRequest{Name: orders, Tenure: g.tenure(1), Lease: 500 * time.Millisecond})
+		_, err := storetest.Acquire(t, g.store, lockagent.AcquireRequest{
+			Name: orders, Tenure: g.tenure(1), Lease: 500 * time.Millisecond,
+		})
 		g.unavailable(err)
 		time.Sleep(time.Millisecond)
 		all.holders(t, "- - -", nil)
@@ -497,7 +505,11 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: error %v; want ErrBadOption", name, err)
 		}
 	}
-	for _, config := range []quorum.Config{{LongestLease: time.Millisecond}, {LongestLease: lockagent.MaxLease + 1}, {NodeTimeout: -1}} {
+	for _, config := range []quorum.Config{
+		{LongestLease: time.Millisecond},
+		{LongestLease: lockagent.MaxLease + 1},
+		{NodeTimeout: -1},
+	} {
 		if _, err := config.Open(one, two, memstore.New()); !errors.Is(err, lockagent.ErrBadOption) {
 			t.Errorf("%+v: error %v; want ErrBadOption", config, err)
 		}
@@ -513,7 +525,8 @@ func TestRequestsThatAQuorumRefuses(t *testing.T) {
 	req.Lease = time.Second
 	for _, kind := range lockagent.LockKinds() {
 		req.Kind = kind
-		if reply, err := storetest.Acquire(t, g.store, req); reply.Granted != (kind == lockagent.PlainLock) || errors.Is(err, lockagent.ErrBadOption) == reply.Granted {
+		if reply, err := storetest.Acquire(t, g.store, req); reply.Granted != (kind == lockagent.PlainLock) ||
+			errors.Is(err, lockagent.ErrBadOption) == reply.Granted {
 			t.Errorf("a lock of the kind %s: %+v, %v", kind, reply, err)
 		}
 	}

@@ -246,7 +246,9 @@ type majorityStore struct {
 	w *world
 }
 
-func (s *majorityStore) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (s *majorityStore) Acquire(
+	ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
 	if s.w.ask() {
 		done(lockagent.AcquireReply{}, lockagent.ErrClosed) // so that the run comes to its end
 		return

@@ -35,10 +35,13 @@ func TestALateGrantOfATenureThatIsOver(t *testing.T) {
 		}
 		defer s.Close()
 		tenure := lockagent.Tenure{Agent: "agent", Number: 1}
-		if reply, err := storetest.Acquire(t, s, lockagent.AcquireRequest{Name: orders, Tenure: tenure, Lease: time.Second}); err != nil || !reply.Granted {
+		if reply, err := storetest.Acquire(
+			t, s, lockagent.AcquireRequest{Name: orders, Tenure: tenure, Lease: time.Second},
+		); err != nil || !reply.Granted {
 			t.Fatalf("Acquire = %+v, %v", reply, err)
 		}
-		if reply, err := storetest.Release(t, s, lockagent.ReleaseRequest{Name: orders, Tenure: tenure}); err != nil || !reply.Released {
+		if reply, err := storetest.Release(t, s, lockagent.ReleaseRequest{Name: orders, Tenure: tenure}); err != nil ||
+			!reply.Released {
 			t.Fatalf("Release = %+v, %v", reply, err)
 		}
 		node.arrive()
@@ -99,7 +102,9 @@ func TestRenewalWithoutAnAnswer(t *testing.T) {
 			t.Fatal(broken, err)
 		}
 		g.nodes[1].SetOutage(errDown)
-		_, err := storetest.Renew(t, g.store, lockagent.RenewRequest{Name: orders, Tenure: g.tenure(1), Lease: 30 * time.Second})
+		_, err := storetest.Renew(t, g.store, lockagent.RenewRequest{
+			Name: orders, Tenure: g.tenure(1), Lease: 30 * time.Second,
+		})
 		g.unavailable(err)
 		time.Sleep(time.Second)
 		all.holders(t, "- a a", map[string]*guest{"a": g})

@@ -143,5 +143,7 @@ func (s *Store) unavailable(errs []error) error {
 			texts = append(texts, fmt.Sprintf("node %d: %v", i, err))
 		}
 	}
-	return fmt.Errorf("%w: no majority of %d nodes (%s)", lockagent.ErrStoreUnavailable, len(s.nodes), strings.Join(texts, "; "))
+	return fmt.Errorf(
+		"%w: no majority of %d nodes (%s)", lockagent.ErrStoreUnavailable, len(s.nodes), strings.Join(texts, "; "),
+	)
 }

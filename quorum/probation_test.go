@@ -54,7 +54,8 @@ func TestRestartedNodeRejoinsLate(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			b.busy(2)
 			all.holders(t, "a - -", guests)
-			if len(b.notices) == 0 || b.notices[0].Kind != quorum.NodeAway || b.notices[0].Node != 1 || b.notices[0].For < quorum.DefaultLongestLease-c.already {
+			if len(b.notices) == 0 || b.notices[0].Kind != quorum.NodeAway || b.notices[0].Node != 1 ||
+				b.notices[0].For < quorum.DefaultLongestLease-c.already {
 				t.Errorf("notices %+v", b.notices)
 			}
 			time.Sleep(21 * time.Second) // the lease of a is over

@@ -55,7 +55,8 @@ func TestAProgramStartsAfterAServerCameBackEmpty(t *testing.T) {
 	})
 }
 
-// Servers that were emptied have grace periods: a renewal puts a tenure back there, and nobody else is granted the lock.
+// Servers that were emptied have grace periods: a renewal puts a tenure back there, and nobody else is granted the
+// lock.
 func TestAHoldComesBackToAMajorityThatWasEmptied(t *testing.T) {
 	t.Parallel()
 	all := startServers(t, 3)
@@ -92,7 +93,9 @@ func TestAHoldComesBackToAMajorityThatWasEmptied(t *testing.T) {
 		t.Fatalf("Renew = %+v, %v; want it held", reply, err)
 	}
 	for i, server := range all {
-		waittest.Until(t, "the tenure to be back", func() bool { return server.Do("HEXISTS", string(orders), "holder:1") == int64(1) })
+		waittest.Until(
+			t, "the tenure to be back", func() bool { return server.Do("HEXISTS", string(orders), "holder:1") == int64(1) },
+		)
 		t.Logf("server %d has it", i)
 	}
 	if reply, err := try(other, "other", 3); !errors.Is(err, lockagent.ErrStoreUnavailable) {

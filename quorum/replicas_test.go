@@ -27,7 +27,9 @@ func (r replicated) tooFew() error {
 	return &lockagent.ReplicasError{Name: orders, Wanted: 1}
 }
 
-func (r replicated) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (r replicated) Acquire(
+	ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
 	r.Store.Acquire(ctx, req, func(reply lockagent.AcquireReply, err error) {
 		reply.Replicas = r.replicas
 		tooFew := r.tooFew()
@@ -107,9 +109,12 @@ func TestANodeWithTooFewReplicasThatIsNeeded(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer s.Close()
-				req := lockagent.AcquireRequest{Name: orders, Tenure: lockagent.Tenure{Agent: "agent", Number: 1}, Lease: 30 * time.Second}
+				req := lockagent.AcquireRequest{
+					Name: orders, Tenure: lockagent.Tenure{Agent: "agent", Number: 1}, Lease: 30 * time.Second,
+				}
 				for range 3 {
-					if reply, err := storetest.Acquire(t, s, req); !errors.Is(err, lockagent.ErrStoreUnavailable) || lockagent.Definite(err) {
+					if reply, err := storetest.Acquire(t, s, req); !errors.Is(err, lockagent.ErrStoreUnavailable) ||
+						lockagent.Definite(err) {
 						t.Errorf("Acquire = %+v, %v; want ErrStoreUnavailable", reply, err)
 					}
 				}

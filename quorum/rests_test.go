@@ -30,7 +30,9 @@ func TestNothingRestsInAQuorum(t *testing.T) {
 	}
 	defer s.Close()
 	done := make(chan error, 1)
-	req := lockagent.AcquireRequest{Name: "door", Tenure: lockagent.Tenure{Agent: lockagent.NewAgentID(), Number: 1}, Lease: time.Minute, Rests: true}
+	req := lockagent.AcquireRequest{
+		Name: "door", Tenure: lockagent.Tenure{Agent: lockagent.NewAgentID(), Number: 1}, Lease: time.Minute, Rests: true,
+	}
 	s.Acquire(t.Context(), req, func(r lockagent.AcquireReply, err error) {
 		if err == nil && (!r.Granted || r.Rests) {
 			err = fmt.Errorf("the answer is %+v", r)
@@ -41,7 +43,10 @@ func TestNothingRestsInAQuorum(t *testing.T) {
 		t.Error(err)
 	}
 	if asked.Load() < 2 || wrong.Load() > 0 {
-		t.Errorf("the nodes were asked %d times, %d of them for a tenure that may rest; want a majority asked for another one", asked.Load(), wrong.Load())
+		t.Errorf(
+			"the nodes were asked %d times, %d of them for a tenure that may rest; want a majority asked for another one",
+			asked.Load(), wrong.Load(),
+		)
 	}
 }
 

@@ -135,7 +135,9 @@ func TestPauseAfterAnAttemptWithoutAnAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range all { // so that the waiter asks to be woken
-			held := lockagent.AcquireRequest{Name: orders, Tenure: lockagent.Tenure{Agent: "holder", Number: 1}, Lease: time.Second}
+			held := lockagent.AcquireRequest{
+				Name: orders, Tenure: lockagent.Tenure{Agent: "holder", Number: 1}, Lease: time.Second,
+			}
 			if reply, err := storetest.Acquire(t, m, held); err != nil || !reply.Granted {
 				t.Fatalf("Acquire at a node = %+v, %v", reply, err)
 			}

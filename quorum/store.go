@@ -69,7 +69,10 @@ func (c Config) Open(nodes ...lockagent.Store) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: c, nodes: all, majority: len(all)/2 + 1, tenures: make(map[claim]*tenure), crowds: make(map[lockagent.Name]*crowd)}
+	s := &Store{
+		cfg: c, nodes: all, majority: len(all)/2 + 1, tenures: make(map[claim]*tenure),
+		crowds: make(map[lockagent.Name]*crowd),
+	}
 	for i, n := range s.nodes {
 		s.cancels = append(s.cancels, n.OnReset(func(reset lockagent.Reset) { s.nodeReset(i, reset) }))
 	}
@@ -80,7 +83,9 @@ func (c Config) Open(nodes ...lockagent.Store) (*Store, error) {
 // check returns the error of a request that no node is asked for.
 func (s *Store) check(kind lockagent.LockKind, err error) error {
 	if err == nil && kind.OrPlain() != lockagent.PlainLock {
-		err = &lockagent.OptionError{Option: "kind", Reason: fmt.Sprintf("a quorum has no locks of the kind %.64q, only plain ones", kind)}
+		err = &lockagent.OptionError{
+			Option: "kind", Reason: fmt.Sprintf("a quorum has no locks of the kind %.64q, only plain ones", kind),
+		}
 	}
 	return err
 }
@@ -116,7 +121,9 @@ func identity(ids []string) string {
 func (s *Store) RemembersSince() time.Time { return time.Time{} }
 
 // Inspect implements [lockagent.Operator]. The holder is the one that a majority of the nodes has.
-func (s *Store) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+func (s *Store) Inspect(
+	ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error),
+) {
 	_, err := lockagent.ParseName(string(name))
 	if err := s.check(kind, err); err != nil {
 		done(lockagent.Inspection{}, err)
@@ -127,7 +134,9 @@ func (s *Store) Inspect(ctx context.Context, name lockagent.Name, kind lockagent
 }
 
 // inspected decides an Inspect.
-func (s *Store) inspected(votes []vote[lockagent.Inspection], last bool) (seen lockagent.Inspection, err error, decided bool) {
+func (s *Store) inspected(
+	votes []vote[lockagent.Inspection], last bool,
+) (seen lockagent.Inspection, err error, decided bool) {
 	var all tally
 	for _, v := range votes {
 		if v.told() {

@@ -16,7 +16,9 @@ func (v *verdict) judgeDenials(o *outcome) {
 		if !h.Denied {
 			continue
 		}
-		text := fmt.Sprintf("%v: client %d lost %s, which it had since %v: the store denied it", h.Ended, h.Client, h.Lock, h.Granted)
+		text := fmt.Sprintf(
+			"%v: client %d lost %s, which it had since %v: the store denied it", h.Ended, h.Client, h.Lock, h.Granted,
+		)
 		i := slices.IndexFunc(o.plan.Faults, func(f plan.Fault) bool {
 			return (excuses(f) || forgets(f) && o.tookPart(h)) && f.At <= h.Ended && f.End() >= h.Granted-memory(o.plan)
 		})

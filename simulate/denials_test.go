@@ -28,8 +28,10 @@ func TestDenials(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &outcome{
-				plan:  plan.Plan{Agents: 1, Lease: s, Faults: []plan.Fault{test.fault}},
-				holds: []plan.Hold{{Lock: "one", Granted: 2 * s, Ending: 4 * s, Ended: 4 * s, Lost: test.denied, Denied: test.denied}},
+				plan: plan.Plan{Agents: 1, Lease: s, Faults: []plan.Fault{test.fault}},
+				holds: []plan.Hold{
+					{Lock: "one", Granted: 2 * s, Ending: 4 * s, Ended: 4 * s, Lost: test.denied, Denied: test.denied},
+				},
 			}
 			if test.beside > 0 {
 				o.plan.Outsiders, o.plan.Locks = 1, []plan.Lock{{Name: "one", Kind: lockagent.PlainLock}}

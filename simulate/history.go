@@ -84,9 +84,13 @@ func (v *verdict) judgeHistories(o *outcome) {
 	for _, l := range o.plan.Locks {
 		switch porcupine.CheckOperationsTimeout(modelOf(l), historyOf(o, l), patience) {
 		case porcupine.Illegal:
-			v.wrong = append(v.wrong, fmt.Sprintf("history: no order of what the clients did is one that the lock %s allows", l.Name))
+			v.wrong = append(
+				v.wrong, fmt.Sprintf("history: no order of what the clients did is one that the lock %s allows", l.Name),
+			)
 		case porcupine.Unknown:
-			v.unsure = append(v.unsure, fmt.Sprintf("history: no order of what the clients did with %s was found in time", l.Name))
+			v.unsure = append(
+				v.unsure, fmt.Sprintf("history: no order of what the clients did with %s was found in time", l.Name),
+			)
 		}
 	}
 }

@@ -72,7 +72,8 @@ const shortTenure = 2 * time.Second
 
 // breaches are what the audit calls otherwise.
 var breaches = map[audit.ViolationKind]string{
-	audit.Overlap: plan.Overlap, audit.TooManyPermits: plan.Overlap, audit.TokenFell: plan.Fell, audit.TokenRepeated: plan.Fell,
+	audit.Overlap: plan.Overlap, audit.TooManyPermits: plan.Overlap, audit.TokenFell: plan.Fell,
+	audit.TokenRepeated: plan.Fell,
 }
 
 // judgeLog audits the event log. A reset explains an overlap only if two servers granted.
@@ -83,7 +84,9 @@ func (v *verdict) judgeLog(o *outcome) {
 		a.Add(r)
 	}
 	report := a.Report()
-	unnoticed := slices.ContainsFunc(o.plan.Faults, func(f plan.Fault) bool { return f.Kind == plan.Step && !o.noticed(f) })
+	unnoticed := slices.ContainsFunc(
+		o.plan.Faults, func(f plan.Fault) bool { return f.Kind == plan.Step && !o.noticed(f) },
+	)
 	for _, found := range report.Violations.First {
 		text := fmt.Sprintf("audit: %v", found)
 		b := plan.Breach{What: breaches[found.Kind], From: found.First.From.Sub(epoch), At: found.Second.From.Sub(epoch)}

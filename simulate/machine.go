@@ -96,7 +96,8 @@ func (m *machine) start(ctx context.Context, p plan.Plan, trace bool, out io.Wri
 	if trace {
 		args = append(args, "trace")
 	}
-	config := wazero.NewModuleConfig().WithName("").WithEnv("GOGC", guestGC).WithArgs(args...).WithStdout(out).WithStderr(os.Stderr).
+	config := wazero.NewModuleConfig().WithName("").WithEnv("GOGC", guestGC).WithArgs(args...).
+		WithStdout(out).WithStderr(os.Stderr).
 		WithWalltime(c.walltime, sys.ClockResolution(1)).WithNanotime(c.nanotime, sys.ClockResolution(1)).
 		WithNanosleep(c.sleep).WithRandSource(rand.NewChaCha8(seedOf(p.Seed)))
 	instance, err := m.runtime.InstantiateModule(ctx, m.guest, config)

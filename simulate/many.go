@@ -38,8 +38,10 @@ func (s *simulation) many(ctx context.Context, from uint64, most, parallel int) 
 	if t.broken != nil {
 		return t.broken
 	}
-	fmt.Fprintf(s.out, "%d runs from seed %d on, with %d holds, in %v: %d failed, and %d have overlaps that a fault explains\n",
-		t.runs, from, t.holds, time.Since(began).Round(time.Second), len(t.failed), t.excused)
+	fmt.Fprintf(
+		s.out, "%d runs from seed %d on, with %d holds, in %v: %d failed, and %d have overlaps that a fault explains\n",
+		t.runs, from, t.holds, time.Since(began).Round(time.Second), len(t.failed), t.excused,
+	)
 	if len(t.failed) > 0 {
 		return fmt.Errorf("%w: %d of %d, with the seeds %v", errFailed, len(t.failed), t.runs, t.failed)
 	}

@@ -57,7 +57,9 @@ func TestMutationsThatAreWrong(t *testing.T) {
 		"seed":  "seed: soon\n\n",
 		"word":  "mood: bad\n\n",
 	} {
-		for file, text := range map[string]string{"../lock.go": "something\n", filepath.Join(mutations, name+".patch"): text} {
+		for file, text := range map[string]string{
+			"../lock.go": "something\n", filepath.Join(mutations, name+".patch"): text,
+		} {
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}

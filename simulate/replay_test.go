@@ -12,9 +12,9 @@ import (
 	"github.com/lockagent/lockagent/simulate/plan"
 )
 
-// rehearsed is put in front of a script. The script then sees the time of the run, and what other clients and the run of
-// the server decide is as in the run. The real server keeps the ends of keys as microseconds of that time, where it means
-// milliseconds: so no key ends by itself, and the script removes those that are over.
+// rehearsed is put in front of a script. The script then sees the time of the run, and what other clients and the run
+// of the server decide is as in the run. The real server keeps the ends of keys as microseconds of that time, where it
+// means milliseconds: so no key ends by itself, and the script removes those that are over.
 const rehearsed = `local redis = (function(real, at, asked)
   local function whole(n) return string.format('%%.0f', n) end
   for _, key in ipairs(real.call('KEYS', '*')) do
@@ -52,7 +52,8 @@ const rehearsed = `local redis = (function(real, at, asked)
 end)(redis, %d, %s)
 `
 
-// A real server gives the same answers as miniredis to all scripts of a run, and its scripts tell other clients the same.
+// A real server gives the same answers as miniredis to all scripts of a run, and its scripts tell other clients the
+// same.
 func TestReplay(t *testing.T) {
 	redistest.NeedsSharded(t) // that is Redis 7, as the ends of keys
 	for seed, change := range map[uint64]string{
@@ -61,7 +62,8 @@ func TestReplay(t *testing.T) {
 		3: "locks=semaphore,permits",
 	} {
 		t.Run(change, func(t *testing.T) {
-			faults := "2s cut agent=0, 4s kill agent=1 for=200ms, 5s flush, 6s deaf agent=2 for=500ms, 8s resume agent=0 for=100ms, 9s step lag=-1s"
+			faults := "2s cut agent=0, 4s kill agent=1 for=200ms, 5s flush, 6s deaf agent=2 for=500ms, 8s resume agent=0 " +
+				"for=100ms, 9s step lag=-1s"
 			p, err := (&settings{seed: seed, change: change, faults: &faults}).plan()
 			if err != nil {
 				t.Fatal(err)

@@ -102,8 +102,8 @@ func TestHoldsGoOnFromAJournal(t *testing.T) {
 	}
 }
 
-// Without grace periods a store that forgets has two holders of a lock: its holder does not hear of it, and somebody else
-// asks. Each judge sees it.
+// Without grace periods a store that forgets has two holders of a lock: its holder does not hear of it, and somebody
+// else asks. Each judge sees it.
 func TestOverlapIsSeen(t *testing.T) {
 	faults, err := plan.Parse("3s deaf agent=0 for=1s, 3s deaf agent=1 for=1s, 3.05s flush")
 	if err != nil {
@@ -122,8 +122,8 @@ func TestOverlapIsSeen(t *testing.T) {
 	}
 }
 
-// A program that uses Redisson's scripts takes turns with the agents, also when connections break and processes die. When
-// the store forgets, the two sides have the lock at the same time: then a fault explains that.
+// A program that uses Redisson's scripts takes turns with the agents, also when connections break and processes die.
+// When the store forgets, the two sides have the lock at the same time: then a fault explains that.
 func TestOutsidersAndAgents(t *testing.T) {
 	run := func(seed uint64, change, faults string) (theirs int, v verdict) {
 		p, err := (&settings{seed: seed, change: "locks=plain,fair outsiders=2 " + change, faults: &faults}).plan()
@@ -141,7 +141,8 @@ func TestOutsidersAndAgents(t *testing.T) {
 		}
 		return theirs, v
 	}
-	const breaks = "2s cut agent=3, 4s kill agent=3 for=300ms, 5s suspend agent=3 for=2s, 7s deaf agent=3 for=1s, 8s cut agent=0"
+	const breaks = "2s cut agent=3, 4s kill agent=3 for=300ms, 5s suspend agent=3 for=2s, 7s deaf agent=3 for=1s, 8s " +
+		"cut agent=0"
 	if theirs, v := run(1, "pause=50ms longest=200ms", breaks); theirs < 10 || len(v.excused) > 0 {
 		t.Errorf("%d holds, and %q are explained by a fault", theirs, v.excused)
 	}
@@ -173,12 +174,14 @@ func TestJudges(t *testing.T) {
 		beside bool // an outsider takes part
 		wrong  bool
 	}{
-		"one after the other":   {holds: []plan.Hold{hold(1, s, 2*s), hold(2, 3*s, 4*s)}},
-		"two at a time":         {holds: overlap, wrong: true},
-		"the store forgot":      {holds: overlap, faults: []plan.Fault{flush}, wrong: true},
-		"two servers":           {holds: overlap, faults: []plan.Fault{split}},
-		"permits suffice":       {kind: lockagent.Permits, holds: overlap},
-		"permits do not":        {kind: lockagent.Permits, holds: append([]plan.Hold{hold(3, 2*s, 5*s)}, overlap...), wrong: true},
+		"one after the other": {holds: []plan.Hold{hold(1, s, 2*s), hold(2, 3*s, 4*s)}},
+		"two at a time":       {holds: overlap, wrong: true},
+		"the store forgot":    {holds: overlap, faults: []plan.Fault{flush}, wrong: true},
+		"two servers":         {holds: overlap, faults: []plan.Fault{split}},
+		"permits suffice":     {kind: lockagent.Permits, holds: overlap},
+		"permits do not": {
+			kind: lockagent.Permits, holds: append([]plan.Hold{hold(3, 2*s, 5*s)}, overlap...), wrong: true,
+		},
 		"overlap":               {breach: plan.Overlap, wrong: true},
 		"overlap after a flush": {breach: plan.Overlap, faults: []plan.Fault{flush}, wrong: true},
 		"overlap after a split": {breach: plan.Overlap, faults: []plan.Fault{split}},
@@ -210,12 +213,16 @@ func TestJudges(t *testing.T) {
 
 // What does not matter goes from the script of faults.
 func TestShrink(t *testing.T) {
-	faults, err := plan.Parse("1s cut agent=1, 2s stall agent=0 for=3.2s, 2.5s apart agent=2 for=1s, 3s flush, 4s restart for=1s")
+	faults, err := plan.Parse(
+		"1s cut agent=1, 2s stall agent=0 for=3.2s, 2.5s apart agent=2 for=1s, 3s flush, 4s restart for=1s",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p, err := shrink(plan.Plan{Faults: faults}, func(p plan.Plan) (bool, error) {
-		stalls := slices.ContainsFunc(p.Faults, func(f plan.Fault) bool { return f.Kind == plan.Stall && f.End() > 3*time.Second })
+		stalls := slices.ContainsFunc(
+			p.Faults, func(f plan.Fault) bool { return f.Kind == plan.Stall && f.End() > 3*time.Second },
+		)
 		return stalls && slices.ContainsFunc(p.Faults, func(f plan.Fault) bool { return f.Kind == plan.Flush }), nil
 	})
 	if got := fmt.Sprint(p.Faults); err != nil || got != "[2s stall agent=0 for=1.6s 3s flush]" {

@@ -96,8 +96,10 @@ func (t *timeline) fault(f plan.Fault) {
 	if first < 0 {
 		return // no client of the agent had a hold
 	}
-	fmt.Fprintf(&t.out, `<rect x="%d" y="%d" width="%d" height="%d" fill="#d66" opacity="0.25"><title>%v</title></rect>`+"\n",
-		t.left(f.At), t.top(first), max(2, t.left(f.End())-t.left(f.At)), t.top(last)-t.top(first), f)
+	fmt.Fprintf(
+		&t.out, `<rect x="%d" y="%d" width="%d" height="%d" fill="#d66" opacity="0.25"><title>%v</title></rect>`+"\n",
+		t.left(f.At), t.top(first), max(2, t.left(f.End())-t.left(f.At)), t.top(last)-t.top(first), f,
+	)
 	t.text(t.left(f.At), topEdge-6, string(f.Kind))
 }
 
@@ -111,7 +113,9 @@ func (t *timeline) hold(h plan.Hold) {
 	}
 	fmt.Fprintf(&t.out, `<line x1="%d" x2="%d" y1="%[3]d" y2="%[3]d" stroke="%s" stroke-dasharray="1 2"/>`+"\n",
 		t.left(h.Asked), t.left(h.Granted), t.top(row)+rowHeight/2, lockColours[lock])
-	fmt.Fprintf(&t.out, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"><title>%s: token %d, from %v to %v</title></rect>`+"\n",
+	fmt.Fprintf(
+		&t.out, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"><title>%s: token %d, from %v to %v</title></rect>`+"\n",
 		t.left(h.Granted), y, max(1, t.left(h.Ending)-t.left(h.Granted)), height, lockColours[lock],
-		html.EscapeString(h.Lock), h.Token, h.Granted, h.Ending)
+		html.EscapeString(h.Lock), h.Token, h.Granted, h.Ending,
+	)
 }

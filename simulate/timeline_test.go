@@ -15,8 +15,12 @@ import (
 func TestTimeline(t *testing.T) {
 	o := &outcome{
 		plan: plan.Plan{
-			Locks:  []plan.Lock{{Name: "a<b"}},
-			Faults: []plan.Fault{{Kind: plan.Cut, At: time.Second}, {Kind: plan.Flush, At: time.Second}, {Kind: plan.Cut, Agent: 2}},
+			Locks: []plan.Lock{{Name: "a<b"}},
+			Faults: []plan.Fault{
+				{Kind: plan.Cut, At: time.Second},
+				{Kind: plan.Flush, At: time.Second},
+				{Kind: plan.Cut, Agent: 2},
+			},
 		},
 		holds: []plan.Hold{
 			{Lock: "a<b", Client: plan.ClientOf(1, 0, 0), Token: 1, Granted: time.Second, Ending: 2 * time.Second},
@@ -36,7 +40,9 @@ func TestTimeline(t *testing.T) {
 			t.Fatalf("%v in\n%s", err, &picture)
 		}
 	}
-	for _, want := range []string{"client 10<", "client 301<", "token 1,", "token 2,", ">1s cut agent=0<", ">1s flush<", "1 &lt; 2"} {
+	for _, want := range []string{
+		"client 10<", "client 301<", "token 1,", "token 2,", ">1s cut agent=0<", ">1s flush<", "1 &lt; 2",
+	} {
 		if strings.Count(picture.String(), want) != 1 {
 			t.Errorf("%q is not there once:\n%s", want, &picture)
 		}

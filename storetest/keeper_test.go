@@ -204,7 +204,9 @@ func (k *keeper) putBack(
 		return reply
 	}
 	k.mu.Lock()
-	latest := !slices.ContainsFunc(k.back[req.Name], func(other lockagent.RenewRequest) bool { return other.Last > req.Last })
+	latest := !slices.ContainsFunc(
+		k.back[req.Name], func(other lockagent.RenewRequest) bool { return other.Last > req.Last },
+	)
 	k.back[req.Name] = append(k.back[req.Name], req)
 	k.mu.Unlock()
 	if seen := change(lockagent.ReadPermits, 0); latest {

@@ -252,8 +252,10 @@ func TestStoreWithoutLayersPasses(t *testing.T) {
 }
 
 func allDefects() []defect {
-	return slices.Concat(defects, queueDefects, wantedDefects, restDefects, factDefects, kindDefects, fairDefects, fencedDefects,
-		spinDefects, latchDefects, permitDefects, readWriteDefects, twinDefects, graceDefects)
+	return slices.Concat(
+		defects, queueDefects, wantedDefects, restDefects, factDefects, kindDefects, fairDefects, fencedDefects, spinDefects,
+		latchDefects, permitDefects, readWriteDefects, twinDefects, graceDefects,
+	)
 }
 
 // harness is the harness of a store in memory that has the defect.

@@ -42,7 +42,8 @@ func TestARealAgent(t *testing.T) {
 		if _, err := l.TryAcquire(ctx); !errors.Is(err, lockagent.ErrHeld) { // refused
 			t.Fatal(err)
 		}
-		if _, err := locks.Lock("orders/42", channelapi.Wait(time.Second)).Acquire(ctx); !errors.Is(err, lockagent.ErrTimeout) { // timed out
+		_, err = locks.Lock("orders/42", channelapi.Wait(time.Second)).Acquire(ctx) // timed out
+		if !errors.Is(err, lockagent.ErrTimeout) {
 			t.Fatal(err)
 		}
 		gone, cancel := context.WithCancel(ctx)
@@ -83,7 +84,9 @@ func TestARealAgent(t *testing.T) {
 		r.wantPoints("lockagent.lock.held", map[string]point{"": {}})
 		r.wantPoints("lockagent.lock.waiters", map[string]point{"": {}})
 		acquired := r.points("lockagent.lock.acquire.duration")
-		for outcome, want := range map[string]uint64{"granted": 5, "reentered": 1, "refused": 2, "timedout": 1, "cancelled": 1} {
+		for outcome, want := range map[string]uint64{
+			"granted": 5, "reentered": 1, "refused": 2, "timedout": 1, "cancelled": 1,
+		} {
 			if got := acquired[outcome].count; got != want {
 				t.Errorf("%d requests were %s, want %d", got, outcome, want)
 			}

@@ -13,8 +13,12 @@ import (
 // Boundaries of the histograms, in seconds. The first ones are for round trips and
 // waits, the second ones for leases and jobs.
 var (
-	waits  = metric.WithExplicitBucketBoundaries(.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60)
-	leases = metric.WithExplicitBucketBoundaries(.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 15, 20, 30, 60, 300, 1800, 3600)
+	waits = metric.WithExplicitBucketBoundaries(
+		.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60,
+	)
+	leases = metric.WithExplicitBucketBoundaries(
+		.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 15, 20, 30, 60, 300, 1800, 3600,
+	)
 )
 
 // lockMetrics are those that follow from events.
@@ -52,7 +56,9 @@ func newLockMetrics(m metric.Meter) *lockMetrics {
 		held: made(m.Int64UpDownCounter("lockagent.lock.held", metric.WithUnit("{hold}"),
 			metric.WithDescription("Locks that are held."))),
 		grants: made(m.Int64Counter("lockagent.lock.grants", metric.WithUnit("{hold}"),
-			metric.WithDescription("Holds that were granted, by where the lock came from. Only those from the store needed the store."))),
+			metric.WithDescription(
+				"Holds that were granted, by where the lock came from. Only those from the store needed the store.",
+			))),
 		losses: made(m.Int64Counter("lockagent.lock.losses", metric.WithUnit("{hold}"),
 			metric.WithDescription("Holds that ended against the will of their owners."))),
 		events: made(m.Int64Counter("lockagent.events.recorded", metric.WithUnit("{event}"),

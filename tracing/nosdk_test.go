@@ -32,7 +32,9 @@ func remote() context.Context {
 // busy is a history that leaves a request open, which has to be forgotten when
 // nobody wants to know of it.
 func busy(ctx context.Context, to lockagent.Recorder) *history {
-	return newHistory(ctx, to, "l").requested(1, "a").queued(1, "a").granted(1, "a", lockagent.ByStore, 0).requested(2, "b")
+	h := newHistory(ctx, to, "l")
+	h.requested(1, "a").queued(1, "a").granted(1, "a", lockagent.ByStore, 0).requested(2, "b")
+	return h
 }
 
 func TestWithoutSDKNothingHappens(t *testing.T) {
@@ -114,7 +116,8 @@ func TestEnabled(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			rec := Recorder(test.next, test.c).(*recorder)
-			newHistory(context.Background(), rec, "other").requested(1, "a").answered(lockagent.EventCancelled, 1, "a", 0) // it has been tried
+			// The recorder has been tried.
+			newHistory(context.Background(), rec, "other").requested(1, "a").answered(lockagent.EventCancelled, 1, "a", 0)
 			if got := rec.Enabled(test.ctx); got != test.want {
 				t.Errorf("got %v", got)
 			}

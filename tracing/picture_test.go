@@ -164,7 +164,9 @@ func (r *rig) agent(t *testing.T, url string, w waiting) *channelapi.Locks {
 		t.Fatal(err)
 	}
 	w.Store = store
-	locks, err := channelapi.New(channelapi.Config{Store: Store(w, r.Config), Recorder: Recorder(w, r.Config), HandOffTime: time.Minute})
+	locks, err := channelapi.New(channelapi.Config{
+		Store: Store(w, r.Config), Recorder: Recorder(w, r.Config), HandOffTime: time.Minute,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,8 +207,10 @@ func draw(spans []tracetest.SpanStub) string {
 		}
 	}
 	p.scale = (width - labels - margin) / to.Sub(p.from).Seconds()
-	fmt.Fprintf(p, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" fill="#57606a">
-<defs><marker id="to" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" fill="#cf222e"/></marker></defs>
+	fmt.Fprintf(p, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d"
+	font-family="sans-serif" font-size="12" fill="#57606a">
+<defs><marker id="to" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+	<path d="M0 0 8 4 0 8z" fill="#cf222e"/></marker></defs>
 <rect width="100%%" height="100%%" fill="#fff"/>
 `, width, (len(spans)+1)*rowHeight)
 	for _, s := range spans {
@@ -217,8 +221,10 @@ func draw(spans []tracetest.SpanStub) string {
 	for _, s := range spans {
 		p.links(s)
 	}
-	fmt.Fprintf(p, "<text x=\"%d\" y=\"%d\">0 ms</text>\n<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.1f ms</text>\n</svg>\n",
-		labels, (len(spans)+1)*rowHeight-8, width-margin, (len(spans)+1)*rowHeight-8, to.Sub(p.from).Seconds()*1000)
+	fmt.Fprintf(
+		p, "<text x=\"%d\" y=\"%d\">0 ms</text>\n<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.1f ms</text>\n</svg>\n",
+		labels, (len(spans)+1)*rowHeight-8, width-margin, (len(spans)+1)*rowHeight-8, to.Sub(p.from).Seconds()*1000,
+	)
 	return p.String()
 }
 
@@ -230,10 +236,15 @@ func (p *picture) tree(s tracetest.SpanStub, depth int) {
 	middle := row*rowHeight + rowHeight/2
 	fmt.Fprintf(p, "<g data-span=\"%s\">\n", html.EscapeString(p.describe(s)))
 	fmt.Fprintf(p, "<text x=\"%d\" y=\"%d\">%s</text>\n", 10+14*depth, middle+4, s.Name)
-	fmt.Fprintf(p, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" rx=\"2\" fill=\"%s\"><title>%s</title></rect>\n",
-		x, middle-barHeight/2, max(2, end-x), barHeight, colour(s), p.title(s))
+	fmt.Fprintf(
+		p, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" rx=\"2\" fill=\"%s\"><title>%s</title></rect>\n", x,
+		middle-barHeight/2, max(2, end-x), barHeight, colour(s), p.title(s),
+	)
 	for _, e := range s.Events {
-		fmt.Fprintf(p, "<circle cx=\"%.1f\" cy=\"%d\" r=\"3\" fill=\"#fff\" stroke=\"#57606a\"><title>%s</title></circle>\n", p.x(e.Time), middle, e.Name)
+		fmt.Fprintf(
+			p, "<circle cx=\"%.1f\" cy=\"%d\" r=\"3\" fill=\"#fff\" stroke=\"#57606a\"><title>%s</title></circle>\n",
+			p.x(e.Time), middle, e.Name,
+		)
 	}
 	p.WriteString("</g>\n")
 	for _, child := range p.spans {
@@ -261,9 +272,16 @@ func (p *picture) links(s tracetest.SpanStub) {
 		to := p.find(link.SpanContext.SpanID())
 		x1, y1 := p.x(s.StartTime), p.rows[s.SpanContext.SpanID()]*rowHeight+rowHeight/2
 		x2, y2 := p.x(to.EndTime), p.rows[to.SpanContext.SpanID()]*rowHeight+rowHeight/2
-		fmt.Fprintf(p, "<path d=\"M%.1f %d C%.1f %d %.1f %d %.1f %d\" fill=\"none\" stroke=\"#cf222e\" stroke-dasharray=\"4 3\" marker-end=\"url(#to)\"/>\n",
-			x1, y1, x1-30, y1, x2+50, y2, x2+3, y2)
-		fmt.Fprintf(p, "<text x=\"%.1f\" y=\"%d\" fill=\"#cf222e\">%s</text>\n", x2+14, y2+rowHeight-4, link.Attributes[0].Value.String())
+		fmt.Fprintf(
+			p,
+			"<path d=\"M%.1f %d C%.1f %d %.1f %d %.1f %d\" fill=\"none\" stroke=\"#cf222e\" stroke-dasharray=\"4 3\" "+
+				"marker-end=\"url(#to)\"/>\n",
+			x1, y1, x1-30, y1, x2+50, y2, x2+3, y2,
+		)
+		fmt.Fprintf(
+			p, "<text x=\"%.1f\" y=\"%d\" fill=\"#cf222e\">%s</text>\n", x2+14, y2+rowHeight-4,
+			link.Attributes[0].Value.String(),
+		)
 	}
 }
 
@@ -301,7 +319,8 @@ func (p *picture) title(s tracetest.SpanStub) string {
 	text := fmt.Sprintf("%s, %.2f ms", s.Name, s.EndTime.Sub(s.StartTime).Seconds()*1000)
 	for _, kv := range s.Attributes {
 		switch kv.Key {
-		case "lockagent.lock.name", "lockagent.owner", "lockagent.outcome", "lockagent.how", "db.stored_procedure.name", "db.system.name":
+		case "lockagent.lock.name", "lockagent.owner", "lockagent.outcome", "lockagent.how", "db.stored_procedure.name",
+			"db.system.name":
 			text += fmt.Sprintf("\n%s = %s", kv.Key, kv.Value.String())
 		}
 	}

@@ -16,7 +16,8 @@ func TestPublishing(t *testing.T) {
 		for _, m := range r.collect() {
 			got[m.Name] = m.Data.(metricdata.Sum[int64]).DataPoints[0].Value
 		}
-		if len(got) != 3 || got["lockagent.events.published"] != published || got["lockagent.events.dropped"] != dropped || got["lockagent.events.queued"] != queued {
+		if len(got) != 3 || got["lockagent.events.published"] != published || got["lockagent.events.dropped"] != dropped ||
+			got["lockagent.events.queued"] != queued {
 			t.Errorf("collected %v, want %d published, %d dropped, %d queued", got, published, dropped, queued)
 		}
 	}

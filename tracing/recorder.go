@@ -43,7 +43,8 @@ func (r *recorder) Enabled(ctx context.Context) bool {
 	default:
 		return true
 	}
-	return r.open.any() || r.tracer.enabled(ctx) || r.metrics.events.Enabled(ctx) || r.metrics.grants.Enabled(ctx) || r.metrics.enabled(ctx)
+	return r.open.any() || r.tracer.enabled(ctx) || r.metrics.events.Enabled(ctx) || r.metrics.grants.Enabled(ctx) ||
+		r.metrics.enabled(ctx)
 }
 
 // Record implements [lockagent.Recorder].
@@ -122,10 +123,15 @@ func (r *recorder) waits(ctx context.Context, l *lock, e *lockagent.Event) strin
 			r.metrics.waiters.Add(ctx, 1)
 		}
 		if q.span.IsRecording() {
-			q.span.AddEvent("queued", trace.WithTimestamp(e.Time), trace.WithAttributes(attribute.Int("lockagent.waiters", e.Waiters)))
+			q.span.AddEvent(
+				"queued", trace.WithTimestamp(e.Time), trace.WithAttributes(attribute.Int("lockagent.waiters", e.Waiters)),
+			)
 		}
 	} else if q.span.IsRecording() {
-		q.span.AddEvent("store does not answer", trace.WithTimestamp(e.Time), trace.WithAttributes(attribute.String("exception.message", e.Err)))
+		q.span.AddEvent(
+			"store does not answer", trace.WithTimestamp(e.Time),
+			trace.WithAttributes(attribute.String("exception.message", e.Err)),
+		)
 	}
 	r.open.remember(e, q)
 	return q.parent

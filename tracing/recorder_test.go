@@ -25,7 +25,9 @@ func TestLifeOfAHold(t *testing.T) {
 	h.pass(time.Second).queued(1, "alice")
 	h.pass(time.Second).granted(1, "alice", lockagent.ByStore, 2*time.Second)
 	h.pass(10 * time.Second).add(lockagent.Event{Kind: lockagent.EventRenewed, Tenure: 7, Remaining: 29 * time.Second})
-	h.pass(12 * time.Second).add(lockagent.Event{Kind: lockagent.EventUncertain, Owner: "alice", Token: 101, Tenure: 7, Remaining: 15 * time.Second, Err: "no reply"})
+	h.pass(12 * time.Second).add(lockagent.Event{
+		Kind: lockagent.EventUncertain, Owner: "alice", Token: 101, Tenure: 7, Remaining: 15 * time.Second, Err: "no reply",
+	})
 	h.pass(3*time.Second).ended(lockagent.EventReleased, 0, 1, "alice", 0)
 	h.pass(time.Second).add(lockagent.Event{Kind: lockagent.EventReturned, Tenure: 7})
 	r.wantForgotten(rec)
@@ -53,8 +55,12 @@ func TestLifeOfAHold(t *testing.T) {
 			t.Errorf("%s is from %v to %v, want from %v to %v", span.name, from, to, span.from, span.to)
 		}
 	}
-	whose := map[string]string{"lockagent.lock.name": "orders/42", "lockagent.owner": "alice", "lockagent.agent.id": "agent-1"}
-	what := map[string]string{"lockagent.token": "101", "lockagent.tenure": "7", "lockagent.how": "store", "lockagent.replicas": "2"}
+	whose := map[string]string{
+		"lockagent.lock.name": "orders/42", "lockagent.owner": "alice", "lockagent.agent.id": "agent-1",
+	}
+	what := map[string]string{
+		"lockagent.token": "101", "lockagent.tenure": "7", "lockagent.how": "store", "lockagent.replicas": "2",
+	}
 	r.wantAttributes(acquire, whose)
 	r.wantAttributes(acquire, what)
 	r.wantAttributes(acquire, map[string]string{"lockagent.outcome": "granted"})
@@ -62,7 +68,8 @@ func TestLifeOfAHold(t *testing.T) {
 	r.wantAttributes(hold, what)
 	r.wantAttributes(hold, map[string]string{"lockagent.outcome": "released"})
 	r.wantAttributes(release, whose)
-	if len(acquire.Events) != 2 || acquire.Events[0].Name != "store does not answer" || acquire.Events[1].Name != "queued" ||
+	if len(acquire.Events) != 2 || acquire.Events[0].Name != "store does not answer" ||
+		acquire.Events[1].Name != "queued" ||
 		!acquire.Events[1].Time.Equal(start.Add(time.Second)) {
 		t.Errorf("the events of the acquire are %+v, want that it waits for the store, and then queued", acquire.Events)
 	}
@@ -135,7 +142,8 @@ func TestTraceParent(t *testing.T) {
 	if got := traceParent(trace.SpanContext{}); got != "" {
 		t.Errorf("got %q for no context, want nothing", got)
 	}
-	for _, flags := range []trace.TraceFlags{0, trace.FlagsSampled} { // requests for others also tell of what is not sampled
+	for _, flags := range []trace.TraceFlags{0, trace.FlagsSampled} {
+		// Requests for others also tell of what is not sampled.
 		of.TraceFlags = flags
 		sc := trace.NewSpanContext(of)
 		if got, want := TraceParent(trace.ContextWithSpanContext(t.Context(), sc)), w3c(sc); got != want {
@@ -204,7 +212,9 @@ func TestALockThatRests(t *testing.T) {
 	h.ended(lockagent.EventReleased, 0, 2, "a", 0)
 	h.granted(3, "a", lockagent.ByHandOff, 0).ended(lockagent.EventReleased, 0, 3, "a", 0)
 	h.granted(4, "a", 200, 0).ended(lockagent.EventReleased, 0, 4, "a", 0) // of a version to come
-	r.wantPoints("lockagent.lock.grants", map[string]point{"store": {0, 1}, "rest": {0, 1}, "handoff": {0, 1}, "unknown": {0, 1}})
+	r.wantPoints("lockagent.lock.grants", map[string]point{
+		"store": {0, 1}, "rest": {0, 1}, "handoff": {0, 1}, "unknown": {0, 1},
+	})
 }
 
 func TestRequestsThatAreNotGranted(t *testing.T) {
@@ -354,7 +364,9 @@ func wholeLife(to lockagent.Recorder) {
 	h.requested(2, "a").reentered(2, 1, "a", 2)
 	h.requested(3, "b").queued(3, "b")
 	h.add(lockagent.Event{Kind: lockagent.EventHolding, Owner: "a", Token: 101, Count: 1})
-	h.add(lockagent.Event{Kind: lockagent.EventRenewed}).add(lockagent.Event{Kind: lockagent.EventUncertain, Owner: "a", Token: 101})
+	h.add(lockagent.Event{Kind: lockagent.EventRenewed}).add(lockagent.Event{
+		Kind: lockagent.EventUncertain, Owner: "a", Token: 101,
+	})
 	h.ended(lockagent.EventReleased, 0, 2, "a", 1).ended(lockagent.EventReleased, 0, 1, "a", 0)
 	h.granted(3, "b", lockagent.ByHandOff, 0).ended(lockagent.EventUnclaimed, lockagent.LostUnclaimed, 3, "b", 0)
 	for i, kind := range []lockagent.EventKind{lockagent.EventExpired, lockagent.EventLost, lockagent.EventBroken} {
@@ -364,10 +376,14 @@ func wholeLife(to lockagent.Recorder) {
 	for i, kind := range []lockagent.EventKind{lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused} {
 		h.requested(uint64(i+7), "d").answered(kind, uint64(i+7), "d", 0)
 	}
-	h.add(lockagent.Event{Kind: lockagent.EventReturned}).add(lockagent.Event{Kind: lockagent.EventPermits, Op: lockagent.AddPermits})
+	h.add(lockagent.Event{Kind: lockagent.EventReturned}).add(lockagent.Event{
+		Kind: lockagent.EventPermits, Op: lockagent.AddPermits,
+	})
 	h.to.Record(h.ctx, lockagent.Event{Kind: lockagent.EventStoreReset, Agent: "agent-1"})
 	for _, kind := range []lockagent.EventKind{lockagent.EventGraceBegan, lockagent.EventGraceEnded} {
-		h.to.Record(h.ctx, lockagent.Event{Kind: kind, Agent: "agent-1", Grace: &lockagent.GracePeriod{Began: 1_000_000, Ended: 1_340_000}})
+		h.to.Record(h.ctx, lockagent.Event{
+			Kind: kind, Agent: "agent-1", Grace: &lockagent.GracePeriod{Began: 1_000_000, Ended: 1_340_000},
+		})
 	}
 	h.to.Record(h.ctx, lockagent.Event{Kind: lockagent.EventAgentStopped, Agent: "agent-1"})
 }
@@ -429,10 +445,14 @@ func TestRequestWithoutAWait(t *testing.T) {
 			ctx, caller := r.caller()
 			h := newHistory(ctx, rec, "l")
 			start := h.now
-			h.pass(2 * time.Second).add(lockagent.Event{Kind: kind, Request: 1, Owner: "a", Token: 101, Count: 1, Waited: 2 * time.Second})
+			h.pass(2 * time.Second).add(lockagent.Event{
+				Kind: kind, Request: 1, Owner: "a", Token: 101, Count: 1, Waited: 2 * time.Second,
+			})
 			acquire := r.only("acquire")
 			if !acquire.StartTime.Equal(start) || !acquire.EndTime.Equal(start.Add(2*time.Second)) {
-				t.Errorf("the acquire is from %v to %v, want from 0 to 2s", acquire.StartTime.Sub(start), acquire.EndTime.Sub(start))
+				t.Errorf(
+					"the acquire is from %v to %v, want from 0 to 2s", acquire.StartTime.Sub(start), acquire.EndTime.Sub(start),
+				)
 			}
 			if acquire.Parent.SpanID() != caller.SpanID() {
 				t.Error("the acquire is not a child of the caller's span")
@@ -499,7 +519,9 @@ func TestManyLocksAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	r.wantForgotten(rec)
-	for name, want := range map[string]int{"acquire": 2 * locks * rounds, "hold": 2 * locks * rounds, "release": 2 * locks * rounds} {
+	for name, want := range map[string]int{
+		"acquire": 2 * locks * rounds, "hold": 2 * locks * rounds, "release": 2 * locks * rounds,
+	} {
 		if got := len(r.ended(name)); got != want {
 			t.Errorf("%d spans %q, want %d", got, name, want)
 		}

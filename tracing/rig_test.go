@@ -220,7 +220,9 @@ func (h *history) token(request uint64) lockagent.Token {
 // reentered is a grant of the hold that the request first began.
 func (h *history) reentered(request, first uint64, owner lockagent.Owner, count int) *history {
 	h.of[request] = first
-	return h.add(lockagent.Event{Kind: lockagent.EventReentered, Request: request, Owner: owner, Token: h.token(request), Count: count})
+	return h.add(lockagent.Event{
+		Kind: lockagent.EventReentered, Request: request, Owner: owner, Token: h.token(request), Count: count,
+	})
 }
 
 func (h *history) granted(request uint64, owner lockagent.Owner, how lockagent.How, waited time.Duration) *history {
@@ -230,10 +232,16 @@ func (h *history) granted(request uint64, owner lockagent.Owner, how lockagent.H
 	})
 }
 
-func (h *history) answered(kind lockagent.EventKind, request uint64, owner lockagent.Owner, waited time.Duration) *history {
+func (h *history) answered(
+	kind lockagent.EventKind, request uint64, owner lockagent.Owner, waited time.Duration,
+) *history {
 	return h.add(lockagent.Event{Kind: kind, Request: request, Owner: owner, Waited: waited, Err: "the reason"})
 }
 
-func (h *history) ended(kind lockagent.EventKind, why lockagent.LossReason, request uint64, owner lockagent.Owner, left int) *history {
-	return h.add(lockagent.Event{Kind: kind, Reason: why, Request: request, Owner: owner, Count: left, Token: h.token(request)})
+func (h *history) ended(
+	kind lockagent.EventKind, why lockagent.LossReason, request uint64, owner lockagent.Owner, left int,
+) *history {
+	return h.add(lockagent.Event{
+		Kind: kind, Reason: why, Request: request, Owner: owner, Count: left, Token: h.token(request),
+	})
 }

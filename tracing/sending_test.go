@@ -36,12 +36,15 @@ func TestSending(t *testing.T) {
 		})
 	}
 	r.wantAttributes(spans[0], map[string]string{
-		string(semconv.MessagingBatchMessageCountKey): "(none)", "lockagent.records": "256", string(semconv.ErrorTypeKey): "(none)",
+		string(semconv.MessagingBatchMessageCountKey): "(none)", "lockagent.records": "256",
+		string(semconv.ErrorTypeKey): "(none)",
 	})
 	r.wantAttributes(spans[1], map[string]string{
-		string(semconv.MessagingBatchMessageCountKey): "7", "lockagent.records": "9", string(semconv.ErrorTypeKey): "unconfirmed",
+		string(semconv.MessagingBatchMessageCountKey): "7", "lockagent.records": "9",
+		string(semconv.ErrorTypeKey): "unconfirmed",
 	})
-	if got := spans[1].Status; got.Code != codes.Error || got.Description != "disconnected" || spans[0].Status.Code != codes.Unset {
+	if got := spans[1].Status; got.Code != codes.Error || got.Description != "disconnected" ||
+		spans[0].Status.Code != codes.Unset {
 		t.Errorf("the status is %v, and %v without an error", got, spans[0].Status)
 	}
 }

@@ -220,7 +220,9 @@ func (s *store) Break(ctx context.Context, req lockagent.BreakRequest, done func
 }
 
 // Inspect implements [lockagent.Operator].
-func (s *store) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+func (s *store) Inspect(
+	ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error),
+) {
 	c, ok := s.begin(ctx, inspect, name)
 	if !ok {
 		s.operator.Inspect(ctx, name, kind, done)

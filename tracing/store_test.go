@@ -53,7 +53,9 @@ func (c *canned) Latch(ctx context.Context, _ lockagent.LatchRequest, done func(
 	done(lockagent.LatchReply{Changed: c.yes}, c.err)
 }
 
-func (c *canned) Inspect(ctx context.Context, _ lockagent.Name, _ lockagent.LockKind, done func(lockagent.Inspection, error)) {
+func (c *canned) Inspect(
+	ctx context.Context, _ lockagent.Name, _ lockagent.LockKind, done func(lockagent.Inspection, error),
+) {
 	c.ctx = ctx
 	done(lockagent.Inspection{Held: c.yes}, c.err)
 }
@@ -96,7 +98,9 @@ var calls = []struct {
 	do        func(t *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error)
 }{
 	{"acquire", "granted", "held", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		s.Acquire(ctx, lockagent.AcquireRequest{Name: "l"}, func(r lockagent.AcquireReply, e error) { yes, err = r.Granted, e })
+		s.Acquire(
+			ctx, lockagent.AcquireRequest{Name: "l"}, func(r lockagent.AcquireReply, e error) { yes, err = r.Granted, e },
+		)
 		return yes, err
 	}},
 	{"renew", "confirmed", "denied", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
@@ -104,23 +108,33 @@ var calls = []struct {
 		return yes, err
 	}},
 	{"release", "released", "over", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		s.Release(ctx, lockagent.ReleaseRequest{Name: "l"}, func(r lockagent.ReleaseReply, e error) { yes, err = r.Released, e })
+		s.Release(
+			ctx, lockagent.ReleaseRequest{Name: "l"}, func(r lockagent.ReleaseReply, e error) { yes, err = r.Released, e },
+		)
 		return yes, err
 	}},
 	{"break", "broken", "free", func(t *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		layer[lockagent.Operator](t, s).Break(ctx, lockagent.BreakRequest{Name: "l"}, func(r lockagent.BreakReply, e error) { yes, err = r.Broken, e })
+		layer[lockagent.Operator](t, s).Break(
+			ctx, lockagent.BreakRequest{Name: "l"}, func(r lockagent.BreakReply, e error) { yes, err = r.Broken, e },
+		)
 		return yes, err
 	}},
 	{"inspect", "held", "free", func(t *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		layer[lockagent.Operator](t, s).Inspect(ctx, "l", lockagent.PlainLock, func(r lockagent.Inspection, e error) { yes, err = r.Held, e })
+		layer[lockagent.Operator](t, s).Inspect(
+			ctx, "l", lockagent.PlainLock, func(r lockagent.Inspection, e error) { yes, err = r.Held, e },
+		)
 		return yes, err
 	}},
 	{"permits", "changed", "unchanged", func(t *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		layer[lockagent.Counters](t, s).Permits(ctx, lockagent.PermitsRequest{Name: "l"}, func(r lockagent.PermitsReply, e error) { yes, err = r.Done, e })
+		layer[lockagent.Counters](t, s).Permits(
+			ctx, lockagent.PermitsRequest{Name: "l"}, func(r lockagent.PermitsReply, e error) { yes, err = r.Done, e },
+		)
 		return yes, err
 	}},
 	{"latch", "changed", "unchanged", func(t *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		layer[lockagent.Counters](t, s).Latch(ctx, lockagent.LatchRequest{Name: "l"}, func(r lockagent.LatchReply, e error) { yes, err = r.Changed, e })
+		layer[lockagent.Counters](t, s).Latch(
+			ctx, lockagent.LatchRequest{Name: "l"}, func(r lockagent.LatchReply, e error) { yes, err = r.Changed, e },
+		)
 		return yes, err
 	}},
 }
@@ -165,7 +179,10 @@ func TestStoreCalls(t *testing.T) {
 
 				span := r.only("EVALSHA " + call.operation)
 				if span.SpanKind != trace.SpanKindClient || span.Parent.SpanID() != caller.SpanID() {
-					t.Errorf("the span is of kind %v with the parent %v, want a client's with %v", span.SpanKind, span.Parent.SpanID(), caller.SpanID())
+					t.Errorf(
+						"the span is of kind %v with the parent %v, want a client's with %v", span.SpanKind, span.Parent.SpanID(),
+						caller.SpanID(),
+					)
 				}
 				if trace.SpanContextFromContext(next.ctx).SpanID() != span.SpanContext.SpanID() {
 					t.Error("the context of the call does not have its span")
@@ -213,7 +230,9 @@ func TestTenuresThatRestAreCounted(t *testing.T) {
 		{yes: true}, {}, // of no such tenure
 		{yes: true, rests: true}, {yes: true, rests: true}, {rests: true},
 	} {
-		Store(&next, r.Config).Acquire(context.Background(), lockagent.AcquireRequest{}, func(lockagent.AcquireReply, error) {})
+		Store(&next, r.Config).Acquire(
+			context.Background(), lockagent.AcquireRequest{}, func(lockagent.AcquireReply, error) {},
+		)
 	}
 	r.wantPoints("lockagent.lock.rests", map[string]point{"": {0, 2}})
 	r.wantPoints("lockagent.lock.recalls", map[string]point{"": {0, 1}})
@@ -236,7 +255,9 @@ func TestCountersOfTroubleBeginAtZero(t *testing.T) {
 		slices.Sort(got[m.Name])
 	}
 	for metric, want := range map[string][]string{
-		"lockagent.lock.losses":    {"broken", "closed", "deadline", "denied", "expired", "identity", "internal", "sessionclosed", "unclaimed", "unknown"},
+		"lockagent.lock.losses": {
+			"broken", "closed", "deadline", "denied", "expired", "identity", "internal", "sessionclosed", "unclaimed", "unknown",
+		},
 		"lockagent.lock.recalls":   {""},
 		"lockagent.lock.renewals":  {"confirmed", "denied", "failed"},
 		"lockagent.lock.rests":     {""},

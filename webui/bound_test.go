@@ -57,7 +57,10 @@ func (noLog) Replay(context.Context, natslog.From, events.Filter, events.Visit) 
 func TestManyLocksAreLookedThrough(t *testing.T) {
 	get := func(locks int, path string) string {
 		t.Helper()
-		h := New(Config{Look: crowd{locks: locks}, Access: nothing{}, Log: noLog{}, AllowBreak: func() bool { return false }, Parts: func(context.Context) []Part { return nil }})
+		h := New(Config{
+			Look: crowd{locks: locks}, Access: nothing{}, Log: noLog{}, AllowBreak: func() bool { return false },
+			Parts: func(context.Context) []Part { return nil },
+		})
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
 		if w.Code != http.StatusOK {
@@ -74,7 +77,8 @@ func TestManyLocksAreLookedThrough(t *testing.T) {
 	if !strings.Contains(many, said) || next == nil {
 		t.Fatalf("of more locks the page says %s", many)
 	}
-	if behind := get(10_050, html.UnescapeString(next[1])); !strings.Contains(behind, ">10049<") || strings.Contains(behind, said) {
+	if behind := get(10_050, html.UnescapeString(next[1])); !strings.Contains(behind, ">10049<") ||
+		strings.Contains(behind, said) {
 		t.Errorf("the next page is %s", behind)
 	}
 	for locks, held := range map[int]string{9_999: "9999", 10_050: "10000+"} {

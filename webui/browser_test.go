@@ -149,8 +149,12 @@ func press(keys ...string) chromedp.Action[chromedp.Void] {
 				text = map[string]string{"Enter": "\r"}[key]
 			}
 			code := map[string]int64{"Backspace": 8, "Tab": 9, "Enter": 13, "Escape": 27}[key]
-			for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
-				if _, err := cdp.Call(ctx, target, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kind, Key: key, Text: text, WindowsVirtualKeyCode: code}); err != nil {
+			for _, kind := range []input.DispatchKeyEventType{
+				input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp,
+			} {
+				if _, err := cdp.Call(ctx, target, input.DispatchKeyEvent, input.DispatchKeyEventParams{
+					Type: kind, Key: key, Text: text, WindowsVirtualKeyCode: code,
+				}); err != nil {
 					return chromedp.Void{}, err
 				}
 			}
@@ -196,7 +200,9 @@ func set[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromedp
 
 // scheme is the colours that the user prefers: light or dark.
 func scheme(name string) chromedp.Action[chromedp.Void] {
-	return set(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
+	return set(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
+	})
 }
 
 func TestBrowser(t *testing.T) {
@@ -260,7 +266,10 @@ func filteredLocks(t *testing.T, r *running, tb *tab) {
 		t.Error("the page was loaded again")
 	}
 	tb.do(chromedp.Click(chromedp.CSS(".tabs a:nth-child(3)")))
-	tb.await("new URLSearchParams(location.search).get('state') === 'waiting' && new URLSearchParams(location.search).get('match') === 'orders/*'")
+	tb.await(
+		"new URLSearchParams(location.search).get('state') === 'waiting' && new " +
+			"URLSearchParams(location.search).get('match') === 'orders/*'",
+	)
 	tb.await(rows + " === 'orders/42'")
 	r.hold(t, "orders/7", "") // a second claim waits
 	tb.await(rows + " === 'orders/42,orders/7'")
@@ -291,11 +300,14 @@ func brokenLock(t *testing.T, r *running, tb *tab) {
 	if !value[bool](tb, button+".disabled && document.querySelector('details').open") {
 		t.Error("the button waits for no name, or the page has closed what was open")
 	}
-	tb.do(chromedp.SendKeys(chromedp.CSS("[name=confirm]"), "2"), chromedp.SendKeys(chromedp.CSS("[name=reason]"), "it hangs"))
+	tb.do(
+		chromedp.SendKeys(chromedp.CSS("[name=confirm]"), "2"), chromedp.SendKeys(chromedp.CSS("[name=reason]"), "it hangs"),
+	)
 	tb.await("!" + button + ".disabled")
 	tb.do(chromedp.Click(chromedp.CSS("form.break button")))
 	tb.has(fmt.Sprintf("The hold with the token %d is over", c.granted.GetToken()))
-	if lost := c.lost(); lost.GetReason() != lockagentv1.LossReason_LOSS_REASON_BROKEN || !strings.HasSuffix(lost.GetOperator(), ": it hangs") {
+	if lost := c.lost(); lost.GetReason() != lockagentv1.LossReason_LOSS_REASON_BROKEN ||
+		!strings.HasSuffix(lost.GetOperator(), ": it hangs") {
 		t.Errorf("%v", lost)
 	}
 	tb.await("document.querySelector('[data-key^=claim] .who b').innerText === 'waiter'") // who waited has it now
@@ -358,10 +370,14 @@ func withoutScripts(t *testing.T, r *running, tb *tab) {
 	r.allowBreak.Store(true)
 	c := r.hold(t, "door", "knock")
 	tb.do(set(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
-	for path, text := range map[string]string{"/": "Longest waits", "/locks": "knock", lockPath("door"): "This ends the hold of", "/events": "Event"} {
+	for path, text := range map[string]string{
+		"/": "Longest waits", "/locks": "knock", lockPath("door"): "This ends the hold of", "/events": "Event",
+	} {
 		tb.goTo(path)
 		tb.equal("getComputedStyle(document.querySelector('noscript p')).display", "block")
-		if got := value[string](tb, "document.querySelector('main').innerText + document.getElementById('pulse').innerText"); !strings.Contains(got, text) || !strings.Contains(got, "Snapshot of") {
+		if got := value[string](
+			tb, "document.querySelector('main').innerText + document.getElementById('pulse').innerText",
+		); !strings.Contains(got, text) || !strings.Contains(got, "Snapshot of") {
 			t.Errorf("%s does not say %q: %s", path, text, got)
 		}
 	}
@@ -375,9 +391,12 @@ func withoutScripts(t *testing.T, r *running, tb *tab) {
 }
 
 func harmlessNames(t *testing.T, r *running, tb *tab) {
-	const name, command = `<img src=x onerror="window.harm=1">`, `</code><script>window.harm=1</script><style>main{display:none}</style>`
+	const name = `<img src=x onerror="window.harm=1">`
+	const command = `</code><script>window.harm=1</script><style>main{display:none}</style>`
 	r.hold(t, name, command)
-	for _, path := range []string{"/locks", lockPath(name), "/events", "/locks?match=" + "%3Cscript%3Ewindow.harm%3D1%3C%2Fscript%3E"} {
+	for _, path := range []string{
+		"/locks", lockPath(name), "/events", "/locks?match=" + "%3Cscript%3Ewindow.harm%3D1%3C%2Fscript%3E",
+	} {
 		tb.goTo(path)
 		tb.await("document.getElementById('pulse').innerText === 'Live'")
 		if !strings.Contains(path, "match") {
@@ -405,21 +424,34 @@ func silentDaemon(t *testing.T, r *running, tb *tab) {
 		t.Fatal(err)
 	}
 	tb.await("!document.getElementById('stale').hidden && document.getElementById('pulse').innerText === 'Stale'")
-	if text := value[string](tb, "document.getElementById('stale').innerText"); !strings.Contains(text, "What you see may be over") {
+	if text := value[string](
+		tb, "document.getElementById('stale').innerText",
+	); !strings.Contains(text, "What you see may be over") {
 		t.Errorf("it says %q", text)
 	}
 }
 
 // faint returns the texts whose colours are too alike, by the rule of WCAG 2.2, 1.4.3. Disabled buttons may be.
 const faint = `(() => {
-	const parse = (c) => { const m = c.match(/[\d.]+/g).map(Number); return { rgb: m.slice(0, 3), a: m.length > 3 ? m[3] : 1 } };
-	const lum = ([r, g, b]) => { const f = (v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4 }; return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b) };
-	const ground = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c.a === 1) return c.rgb } return [255, 255, 255] };
+	const parse = (c) => {
+		const m = c.match(/[\d.]+/g).map(Number);
+		return { rgb: m.slice(0, 3), a: m.length > 3 ? m[3] : 1 };
+	};
+	const linear = (v) => v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4;
+	const lum = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+	const ground = (e) => {
+		for (; e; e = e.parentElement) {
+			const c = parse(getComputedStyle(e).backgroundColor);
+			if (c.a === 1) return c.rgb;
+		}
+		return [255, 255, 255];
+	};
 	const bad = [];
 	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 	for (let n = walk.nextNode(); n; n = walk.nextNode()) {
 		const e = n.parentElement;
-		if (!n.data.trim() || !e.checkVisibility({ visibilityProperty: true }) || e.closest(':disabled, noscript, .sr, script')) continue;
+		if (!n.data.trim() || !e.checkVisibility({ visibilityProperty: true })) continue;
+		if (e.closest(':disabled, noscript, .sr, script')) continue;
 		const a = lum(parse(getComputedStyle(e).color).rgb), b = lum(ground(e));
 		const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 		if (ratio < 4.5) bad.push(n.data.trim() + ' ' + ratio.toFixed(2));
@@ -450,7 +482,9 @@ func readableByAll(t *testing.T, r *running, tb *tab) {
 			if n := value[int](tb, "document.querySelectorAll('h1').length"); n != 1 {
 				t.Errorf("%s has %d main headings", path, n)
 			}
-			if n := value[int](tb, "document.querySelectorAll('th:not([scope]), img:not([alt]), html:not([lang]), [style], [onclick]').length"); n != 0 {
+			if n := value[int](
+				tb, "document.querySelectorAll('th:not([scope]), img:not([alt]), html:not([lang]), [style], [onclick]').length",
+			); n != 0 {
 				t.Errorf("%s has %d elements without what they need", path, n)
 			}
 			for _, width := range []int64{1280, 360} {

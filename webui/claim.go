@@ -104,7 +104,9 @@ var states = map[lockagentv1.State]state{
 }
 
 // badness puts the states in order: a lock, or a prefix, has the state that is worst.
-var badness = map[state]int{stateFree: 0, stateWaiting: 1, stateHeld: 2, stateElsewhere: 2, stateResumed: 3, stateSilent: 4, stateUncertain: 5}
+var badness = map[state]int{
+	stateFree: 0, stateWaiting: 1, stateHeld: 2, stateElsewhere: 2, stateResumed: 3, stateSilent: 4, stateUncertain: 5,
+}
 
 func worse(a, b state) state {
 	if badness[b] > badness[a] {
@@ -131,7 +133,8 @@ func kindText(k lockagentv1.Kind) string {
 
 func (p *page) lockRow(l *lockagentv1.Lock) lockRow {
 	row := lockRow{
-		Name: l.GetName(), Kind: kindText(l.GetKind()), State: stateFree, Held: int(l.GetHeld()), Waiting: int(l.GetWaiting()),
+		Name: l.GetName(), Kind: kindText(l.GetKind()), State: stateFree, Held: int(l.GetHeld()),
+		Waiting: int(l.GetWaiting()),
 	}
 	if row.Waiting > 0 {
 		row.State = stateWaiting

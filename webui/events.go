@@ -111,7 +111,8 @@ func (p *page) selection(ctx context.Context, f *filter) selection {
 		switch {
 		case f.Token != 0:
 			return f.Token == uint64(r.Token) && p.Access.Sees(ctx, r.Lock, true)
-		case r.Kind == lockagent.EventAlive || r.Kind == lockagent.EventRenewed || r.Kind == lockagent.EventHolding: // they say that all goes on
+		case r.Kind == lockagent.EventAlive || r.Kind == lockagent.EventRenewed || r.Kind == lockagent.EventHolding:
+			// They say that all goes on.
 			return false
 		case r.Lock == "":
 			return f.Match == ""
@@ -148,7 +149,8 @@ func (p *page) recent(ctx context.Context, data *eventList) error {
 	}
 	data.Position = state.Last
 	of := p.selection(ctx, &data.filter)
-	err = p.Log.Replay(ctx, natslog.FromPosition(max(state.Last, back)-back+1), of.of, func(r *events.Record, err error) error {
+	from := natslog.FromPosition(max(state.Last, back) - back + 1)
+	err = p.Log.Replay(ctx, from, of.of, func(r *events.Record, err error) error {
 		data.Position = max(data.Position, r.Position)
 		if err == nil && of.match(r) {
 			data.Rows = append(data.Rows, rowOf(r))
@@ -164,12 +166,16 @@ func (p *page) recent(ctx context.Context, data *eventList) error {
 }
 
 func rowOf(r *events.Record) eventRow {
-	row := eventRow{At: r.Time, Kind: r.Kind.String(), Lock: string(r.Lock), Token: uint64(r.Token), Agent: fmt.Sprintf("%.8s", r.Agent), Detail: detail(r)}
+	row := eventRow{
+		At: r.Time, Kind: r.Kind.String(), Lock: string(r.Lock), Token: uint64(r.Token), Agent: fmt.Sprintf("%.8s", r.Agent),
+		Detail: detail(r),
+	}
 	row.Record = fmt.Sprintf("/event.json?position=%d&seq=%d", r.Position, r.Seq)
 	switch r.Kind {
 	case lockagent.EventLost, lockagent.EventBroken, lockagent.EventDropped, lockagent.EventStoreReset:
 		row.Tone = "bad"
-	case lockagent.EventUncertain, lockagent.EventExpired, lockagent.EventUnclaimed, lockagent.EventRefused, lockagent.EventTimedOut,
+	case lockagent.EventUncertain, lockagent.EventExpired, lockagent.EventUnclaimed, lockagent.EventRefused,
+		lockagent.EventTimedOut,
 		lockagent.EventGraceBegan:
 		row.Tone = "warn"
 	case lockagent.EventGranted, lockagent.EventHeld, lockagent.EventReentered:
@@ -220,7 +226,9 @@ func (p *page) record(r *http.Request) (text string, err error) {
 		err = nil
 	}
 	if err == nil && text == "" {
-		err = &Problem{http.StatusNotFound, "There is no such event", "The log has it no more, or you may not watch its lock."}
+		err = &Problem{
+			http.StatusNotFound, "There is no such event", "The log has it no more, or you may not watch its lock.",
+		}
 	}
 	return text, err
 }
@@ -340,7 +348,10 @@ func (p *page) followEvents(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("after"); text != "" {
 		after, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			p.fail(w, r, &Problem{http.StatusBadRequest, "This is no position", fmt.Sprintf("after is the position of an event, and not %.64q.", text)})
+			p.fail(w, r, &Problem{
+				http.StatusBadRequest, "This is no position",
+				fmt.Sprintf("after is the position of an event, and not %.64q.", text),
+			})
 			return
 		}
 		if state, err := p.Log.State(r.Context()); err == nil && after <= state.Last && state.Last-after < window {

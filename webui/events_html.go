@@ -20,10 +20,14 @@ func (l *eventList) html() g.Node {
 		l.legend(),
 		h.Div(h.Class("table"), h.Table(
 			h.Caption(h.Class("sr"), g.Text("Events, the newest first")),
-			h.THead(h.Tr(column("At"), column("Event"), column("Lock"), column("Token", figures), column("What"), column("Agent"))),
+			h.THead(
+				h.Tr(column("At"), column("Event"), column("Lock"), column("Token", figures), column("What"), column("Agent")),
+			),
 			h.TBody(h.ID("events"), h.Data("position", strconv.FormatUint(l.Position, 10)), eventRows(l.Rows)),
 		)),
-		h.P(h.Class("empty"), h.ID("quiet"), g.If(len(l.Rows) > 0, hidden), g.Text("No event that you may see has come yet.")),
+		h.P(
+			h.Class("empty"), h.ID("quiet"), g.If(len(l.Rows) > 0, hidden), g.Text("No event that you may see has come yet."),
+		),
 	}
 }
 

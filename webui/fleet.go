@@ -191,8 +191,8 @@ func (f *fleet) rows(at time.Time) fleetOf {
 	return is
 }
 
-// elsewhere returns who holds a lock on another host, as far as the hub tells. The holder is what the store of this host
-// says: the hub may also tell of a lock of the same name in another store.
+// elsewhere returns who holds a lock on another host, as far as the hub tells. The holder is what the store of this
+// host says: the hub may also tell of a lock of the same name in another store.
 func (p *page) elsewhere(name lockagent.Name, holder string) *claimRow {
 	tenure, _ := lockagent.ParseTenure(holder) // no agent has the zero Tenure
 	return p.fleetNow().holds[ofAgent{name, tenure.Agent}]

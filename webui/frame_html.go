@@ -16,7 +16,8 @@ func (f *frame) html() g.Node {
 			f.header(),
 			h.P(h.ID("stale"), h.Class("stale"), h.Role("alert"), hidden),
 			h.NoScript(paragraph("hint",
-				g.Text("This is the state of "+clock(f.At)+". Without scripts the page stays as it is: "), h.A(h.Href(""), g.Text("load it again")),
+				g.Text("This is the state of "+clock(f.At)+". Without scripts the page stays as it is: "),
+				h.A(h.Href(""), g.Text("load it again")),
 				g.Text(" to see what is new."))),
 			h.Main(h.ID("main"), h.TabIndex("-1"), f.Body),
 			f.footer(),
@@ -45,7 +46,10 @@ func (f *frame) head() g.Node {
 
 func (f *frame) header() g.Node {
 	return h.Header(
-		h.A(h.Class("brand"), h.Href("/"), h.Img(h.Src("/static/icon.svg"), h.Width("22"), h.Height("22"), h.Alt("")), g.Text(" lockagent")), space,
+		h.A(
+			h.Class("brand"), h.Href("/"), h.Img(h.Src("/static/icon.svg"), h.Width("22"), h.Height("22"), h.Alt("")),
+			g.Text(" lockagent"),
+		), space,
 		g.If(f.Host != "", h.Span(h.Class("host"), g.Text(f.Host))),
 		h.Nav(h.Aria("label", "Pages"),
 			f.link("/", "Overview", "overview"), space,
@@ -66,14 +70,19 @@ func (f *frame) link(path, text string, screens ...string) g.Node {
 func (f *frame) footer() g.Node {
 	key := func(name string) g.Node { return h.Kbd(g.Text(name)) }
 	return h.Footer(
-		g.If(f.User != "", h.Span(g.Text("You are "), h.B(g.Text(f.User)), g.Text(". The page shows what you may look at."))), space,
-		h.Span(h.Class("keys"), key("/"), g.Text(" filter "), key("j"), space, key("k"), g.Text(" move "), key("p"), g.Text(" pause")),
+		g.If(f.User != "", h.Span(g.Text("You are "), h.B(g.Text(f.User)), g.Text(". The page shows what you may look at."))),
+		space,
+		h.Span(
+			h.Class("keys"), key("/"), g.Text(" filter "), key("j"), space, key("k"), g.Text(" move "), key("p"),
+			g.Text(" pause"),
+		),
 	)
 }
 
 // html is the content of a page that says what is wrong.
 func (e *Problem) html() g.Node {
 	return h.Div(h.Class("problem"),
-		paragraph("status", g.Text(strconv.Itoa(e.Status))), h.H1(g.Text(e.Title)), h.P(g.Text(e.Text)), h.P(h.A(h.Href("/"), g.Text("To the overview"))),
+		paragraph("status", g.Text(strconv.Itoa(e.Status))), h.H1(g.Text(e.Title)), h.P(g.Text(e.Text)),
+		h.P(h.A(h.Href("/"), g.Text("To the overview"))),
 	)
 }

@@ -32,7 +32,10 @@ const maxForm = 64 << 10
 func (p *page) guard(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	crossOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.refuse(w, r, "The request comes from another page", "Only the forms of this page can change something. Open the page itself and try again.")
+		p.refuse(
+			w, r, "The request comes from another page",
+			"Only the forms of this page can change something. Open the page itself and try again.",
+		)
 	}))
 	protected := crossOrigin.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,9 +45,16 @@ func (p *page) guard(next http.Handler) http.Handler {
 		}
 		switch {
 		case !p.ours(r.Host):
-			p.refuse(w, r, "The page has another name", "The page answers only to localhost, to addresses, and to the name of this host. Open http://localhost with the same port.")
+			p.refuse(
+				w, r, "The page has another name",
+				"The page answers only to localhost, to addresses, and to the name of this host. Open http://localhost with the "+
+					"same port.",
+			)
 		case foreign(r):
-			p.refuse(w, r, "The request comes from another page", "Other pages can link to this page, and cannot use it. Open the page itself.")
+			p.refuse(
+				w, r, "The request comes from another page",
+				"Other pages can link to this page, and cannot use it. Open the page itself.",
+			)
 		default:
 			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 			protected.ServeHTTP(w, r)
@@ -59,7 +69,9 @@ func (p *page) recovered(w http.ResponseWriter, r *http.Request) {
 	case http.ErrAbortHandler:
 		panic(defect) // which is how a handler gives up an answer
 	default:
-		p.Logger.ErrorContext(r.Context(), "lockagent: recovered from a panic", "of", r.URL.Path, "panic", defect, "stack", string(debug.Stack()))
+		p.Logger.ErrorContext(
+			r.Context(), "lockagent: recovered from a panic", "of", r.URL.Path, "panic", defect, "stack", string(debug.Stack()),
+		)
 		p.fail(w, r, &Problem{http.StatusInternalServerError, "This page has a defect", "The log of the daemon tells more."})
 	}
 }
@@ -85,5 +97,6 @@ func foreign(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return false
 	}
-	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document" || r.Method != http.MethodGet
+	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document" ||
+		r.Method != http.MethodGet
 }

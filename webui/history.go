@@ -99,8 +99,9 @@ func (p *page) readPast(ctx context.Context, name lockagent.Name, since time.Dur
 func (is *historyOf) add(h *fold.Hold) {
 	row := pastHold{
 		From: h.From, Until: h.Until, Held: h.Held, Waited: h.Waited, Token: uint64(h.Token),
-		Owner: ownerText(h.Who.Who, h.Owner, h.Agent), Command: h.Who.Process().Command, Agent: fold.AgentText(h.Agent, h.Process),
-		Ended: h.Ended.String(), Bad: h.Ended == lockagent.EventLost || h.Ended == lockagent.EventBroken,
+		Owner: ownerText(h.Who.Who, h.Owner, h.Agent), Command: h.Who.Process().Command,
+		Agent: fold.AgentText(h.Agent, h.Process), Ended: h.Ended.String(),
+		Bad: h.Ended == lockagent.EventLost || h.Ended == lockagent.EventBroken,
 	}
 	switch {
 	case h.Ended == 0 && h.Superseded:
@@ -112,7 +113,9 @@ func (is *historyOf) add(h *fold.Hold) {
 	case h.Reason != 0:
 		row.Ended += " (" + h.Reason.String() + ")"
 	}
-	row.How = map[lockagent.How]string{lockagent.ByStore: "from the store", lockagent.ByHandOff: "handed off", lockagent.ByRest: "from a rest"}[h.How]
+	row.How = map[lockagent.How]string{
+		lockagent.ByStore: "from the store", lockagent.ByHandOff: "handed off", lockagent.ByRest: "from a rest",
+	}[h.How]
 	is.Rows = append(is.Rows, row)
 	if len(is.Rows) > 10*mostPast {
 		is.Rows, is.More = slices.Delete(is.Rows, 0, len(is.Rows)-mostPast), true

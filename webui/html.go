@@ -59,7 +59,10 @@ func token(n uint64) g.Node {
 
 // holdLink leads from a token to the events of its hold.
 func holdLink(name string, token uint64, attributes ...g.Node) g.Node {
-	return h.A(g.Group(attributes), h.Href(holdURL(name, token)), h.Title(fmt.Sprintf("%d: the events of this hold", token)), g.Text(tail(token)))
+	return h.A(
+		g.Group(attributes), h.Href(holdURL(name, token)), h.Title(fmt.Sprintf("%d: the events of this hold", token)),
+		g.Text(tail(token)),
+	)
 }
 
 // lockLink leads from the name of a lock to its screen.
@@ -158,8 +161,10 @@ func (f *filter) form(path string) g.Node {
 	return h.Form(h.Class("filter"), h.Method("get"), h.Action(path), h.Role("search"),
 		kept("state", string(f.State)), kept("only", f.Only), g.If(f.Sort != orders[0].by, kept("sort", f.Sort)), space,
 		h.Label(h.Class("sr"), h.For("match"), g.Text("Filter by name")), space,
-		h.Input(h.ID("match"), h.Name("match"), h.Type("search"), h.Value(f.Match), h.Placeholder("part of a name, or orders/*"),
-			h.AutoComplete("off"), unchecked, h.MaxLength("500")), space,
+		h.Input(
+			h.ID("match"), h.Name("match"), h.Type("search"), h.Value(f.Match), h.Placeholder("part of a name, or orders/*"),
+			h.AutoComplete("off"), unchecked, h.MaxLength("500"),
+		), space,
 		h.Button(h.Type("submit"), g.Text("Filter")),
 	)
 }

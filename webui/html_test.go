@@ -89,7 +89,9 @@ func TestTextsOfUsersStayTexts(t *testing.T) {
 		return value.ReplaceAllString(strings.Join(tag.FindAllString(page, -1), "\n"), `""`)
 	}
 	plain := screensOf("plain")
-	for _, text := range []string{`"><script>alert(1)<\script>`, `' onload='alert(1)`, `" onload="alert(1)`, "javascript:alert(1)", "<!--", "&lt;"} {
+	for _, text := range []string{
+		`"><script>alert(1)<\script>`, `' onload='alert(1)`, `" onload="alert(1)`, "javascript:alert(1)", "<!--", "&lt;",
+	} {
 		for name, screen := range screensOf(text) {
 			page := string(markup(screen))
 			if got, want := shape(page), shape(string(markup(plain[name]))); got != want {

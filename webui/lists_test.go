@@ -31,7 +31,10 @@ func some(name string, held, waiting int) *lockagentv1.Lock {
 	ago := func(seconds int) *timestamppb.Timestamp {
 		return timestamppb.New(time.Unix(1e9, 0).Add(-time.Duration(seconds) * time.Second))
 	}
-	l := &lockagentv1.Lock{Name: name, Held: 1, Waiting: int32(waiting), Holders: []*lockagentv1.Claim{{State: lockagentv1.State_STATE_HELD, Since: ago(held)}}}
+	l := &lockagentv1.Lock{
+		Name: name, Held: 1, Waiting: int32(waiting),
+		Holders: []*lockagentv1.Claim{{State: lockagentv1.State_STATE_HELD, Since: ago(held)}},
+	}
 	if waiting > 0 {
 		l.Waiters = []*lockagentv1.Claim{{State: lockagentv1.State_STATE_WAITING, Since: ago(held - 1)}}
 	}
@@ -58,7 +61,8 @@ func listed(t *testing.T, d told, search string) (*lockList, []string) {
 func TestOrders(t *testing.T) {
 	d := told{locks: []*lockagentv1.Lock{some("a", 5, 1), some("b", 9, 0), some("c", 20, 1), some("d", 1, 3)}}
 	for search, want := range map[string]string{
-		"": "d c a b", "sort=waiters": "d c a b", "sort=age": "c b a d", "sort=name": "a b c d", "state=waiting": "d c a", "state=held&sort=name": "a b c d",
+		"": "d c a b", "sort=waiters": "d c a b", "sort=age": "c b a d", "sort=name": "a b c d", "state=waiting": "d c a",
+		"state=held&sort=name": "a b c d",
 	} {
 		list, names := listed(t, d, search)
 		if got := strings.Join(names, " "); got != want {
@@ -75,20 +79,24 @@ func TestTree(t *testing.T) {
 	unsure := some("orders/eu/3", 2, 0)
 	unsure.Holders[0].State = lockagentv1.State_STATE_UNCERTAIN
 	d := told{locks: []*lockagentv1.Lock{
-		some("certs", 1, 0), some("cron/daily", 1, 0), some("orders-old", 1, 0), some("orders/1", 4, 1), some("orders/eu/2", 9, 2), unsure,
+		some("certs", 1, 0), some("cron/daily", 1, 0), some("orders-old", 1, 0), some("orders/1", 4, 1),
+		some("orders/eu/2", 9, 2), unsure,
 	}}
 	list, names := listed(t, d, "sort=tree")
 	if got := strings.Join(names, " "); got != "certs cron/daily orders-old orders/" {
 		t.Errorf("%s", got)
 	}
 	row := list.Rows[3]
-	if row.Locks != 3 || row.Held != 3 || row.Waiting != 3 || row.State != stateUncertain || row.Longest == nil || list.Total != 6 {
+	if row.Locks != 3 || row.Held != 3 || row.Waiting != 3 || row.State != stateUncertain || row.Longest == nil ||
+		list.Total != 6 {
 		t.Errorf("%+v, of %d locks", row, list.Total)
 	}
 	if at := list.Below(row.Name); at != "/locks?match=orders%2F%2A%2A&sort=tree" {
 		t.Errorf("it leads to %s", at)
 	}
-	d.locks = slices.DeleteFunc(d.locks, func(l *lockagentv1.Lock) bool { return !strings.HasPrefix(l.GetName(), "orders/") })
+	d.locks = slices.DeleteFunc(
+		d.locks, func(l *lockagentv1.Lock) bool { return !strings.HasPrefix(l.GetName(), "orders/") },
+	)
 	list, names = listed(t, d, "sort=tree&match=orders/**")
 	if got := strings.Join(names, " "); got != "orders/1 orders/eu/" {
 		t.Errorf("below: %s", got)
@@ -111,7 +119,8 @@ func TestPagesOfLists(t *testing.T) {
 		"page=999": {"door/100", "", "/locks"},
 	} {
 		list, names := listed(t, d, search)
-		if got := [3]string{names[0], list.Next, list.Back}; got != want || list.Most != 120 || list.Last-list.First+1 != len(names) {
+		if got := [3]string{names[0], list.Next, list.Back}; got != want || list.Most != 120 ||
+			list.Last-list.First+1 != len(names) {
 			t.Errorf("%s: %q, want %q; %d to %d of %d", search, got, want, list.First, list.Last, list.Most)
 		}
 	}
@@ -124,7 +133,10 @@ func TestHeadlines(t *testing.T) {
 		want string
 	}{
 		{claimRow{Program: "pg_dump", Command: "pg_dump shop", PID: 7, User: "ann"}, "pg_dump shop | 7 · ann"},
-		{claimRow{Program: "pg_dump", Command: "/usr/bin/pg_dump shop", PID: 7, User: "ann"}, "/usr/bin/pg_dump shop | 7 · ann"},
+		{
+			claimRow{Program: "pg_dump", Command: "/usr/bin/pg_dump shop", PID: 7, User: "ann"},
+			"/usr/bin/pg_dump shop | 7 · ann",
+		},
 		{claimRow{Program: "billing", PID: 7, User: "ann", Host: "web-1"}, "billing | 7 · ann@web-1"},
 		{claimRow{Program: "sh", Command: "make all", PID: 7, User: "ann"}, "make all | sh · 7 · ann"},
 		{claimRow{User: "ann"}, "– | ann"},
@@ -135,8 +147,8 @@ func TestHeadlines(t *testing.T) {
 	}
 }
 
-// A claim is shown with the process that works under it. When whoever asked for it has ended, it is the process that the
-// claim ends with.
+// A claim is shown with the process that works under it. When whoever asked for it has ended, it is the process that
+// the claim ends with.
 func TestTheProcessOfAClaim(t *testing.T) {
 	for _, c := range []struct {
 		what string

@@ -105,7 +105,8 @@ func (p *page) oneLock(r *http.Request) (*oneLock, error) {
 		return nil, err
 	}
 	data.Break = p.breaking(ctx, data, kind)
-	if ended, err := strconv.ParseUint(q.Get("ended"), 10, 64); err == nil && !slices.ContainsFunc(data.Holders, func(c claimRow) bool { return c.Token == ended }) {
+	if ended, err := strconv.ParseUint(q.Get("ended"), 10, 64); err == nil &&
+		!slices.ContainsFunc(data.Holders, func(c claimRow) bool { return c.Token == ended }) {
 		data.Ended = ended
 	}
 	return data, nil
@@ -131,12 +132,17 @@ func kindOf(l *lockagentv1.Lock, text string) (lockagentv1.Kind, error) {
 	if kind := lockagent.LockKind(text); slices.Contains(lockagent.LockKinds(), kind) {
 		return wire.FromKind(kind), nil
 	}
-	return 0, &Problem{http.StatusBadRequest, "There is no such kind of lock", fmt.Sprintf("The kinds are %v, and not %.64q.", lockagent.LockKinds(), text)}
+	return 0, &Problem{
+		http.StatusBadRequest, "There is no such kind of lock",
+		fmt.Sprintf("The kinds are %v, and not %.64q.", lockagent.LockKinds(), text),
+	}
 }
 
 // breaking says whether the user can break the lock, and which hold that ends.
 func (p *page) breaking(ctx context.Context, data *oneLock, kind lockagentv1.Kind) breaking {
-	b := breaking{Off: !p.AllowBreak(), No: !p.Access.Operates(ctx, lockagent.Name(data.Name)), Kind: string(wire.ToKind(kind))}
+	b := breaking{
+		Off: !p.AllowBreak(), No: !p.Access.Operates(ctx, lockagent.Name(data.Name)), Kind: string(wire.ToKind(kind)),
+	}
 	if h := data.Holder; h != nil {
 		b.Token, b.Whose, b.Others = h.Token, h.Headline()+" ("+h.By()+")", data.Others()
 	} else if data.Store.GetHeld() {
@@ -178,7 +184,8 @@ func (p *page) breaks(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, err)
 		return
 	}
-	to := "/lock?" + query("name", r.PostForm.Get("name"), "kind", r.PostForm.Get("kind"), "ended", r.PostForm.Get("token"))
+	to := "/lock?" +
+		query("name", r.PostForm.Get("name"), "kind", r.PostForm.Get("kind"), "ended", r.PostForm.Get("token"))
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
@@ -187,11 +194,16 @@ func (p *page) tryBreak(r *http.Request) error {
 		return err
 	}
 	if !p.AllowBreak() {
-		return &Problem{http.StatusForbidden, "Locks cannot be broken here", "The daemon does not allow it on this page: see web.allow_break in its configuration. Use lockagent break."}
+		return &Problem{
+			http.StatusForbidden, "Locks cannot be broken here",
+			"The daemon does not allow it on this page: see web.allow_break in its configuration. Use lockagent break.",
+		}
 	}
 	if err := r.ParseForm(); err != nil {
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			return &Problem{http.StatusRequestEntityTooLarge, "This is too long", fmt.Sprintf("The form may have %d bytes.", maxForm)}
+			return &Problem{
+				http.StatusRequestEntityTooLarge, "This is too long", fmt.Sprintf("The form may have %d bytes.", maxForm),
+			}
 		}
 		return &Problem{http.StatusBadRequest, "The form cannot be read", err.Error()}
 	}
@@ -205,13 +217,17 @@ func (p *page) tryBreak(r *http.Request) error {
 	}
 	token, err := strconv.ParseUint(form.Get("token"), 10, 64)
 	if err != nil {
-		return &Problem{http.StatusBadRequest, "The lock was not broken", "The form has no token. Open the page of the lock again."}
+		return &Problem{
+			http.StatusBadRequest, "The lock was not broken", "The form has no token. Open the page of the lock again.",
+		}
 	}
 	kind, err := kindOf(&lockagentv1.Lock{}, form.Get("kind"))
 	if err != nil {
 		return err
 	}
-	done, err := p.Break.Break(r.Context(), &lockagentv1.BreakRequest{Name: string(name), Kind: kind, Token: token, Reason: form.Get("reason")})
+	done, err := p.Break.Break(r.Context(), &lockagentv1.BreakRequest{
+		Name: string(name), Kind: kind, Token: token, Reason: form.Get("reason"),
+	})
 	if err != nil {
 		return err
 	}

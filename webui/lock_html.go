@@ -13,9 +13,17 @@ import (
 // html is the content of the screen of a lock.
 func (l *oneLock) html() g.Node {
 	return g.Group{
-		h.Div(h.Class("bar"), h.H1(h.Class("lockname"), g.Text(l.Name)), space, l.badge(), l.waits(), g.If(l.Kind != "", chip(l.Kind))),
-		g.If(l.Ended != 0, h.P(h.Class("note"), h.Role("status"), g.Text(fmt.Sprintf("The hold with the token %d is over.", l.Ended)))),
-		h.Dl(h.Class("facts"), l.holderFact(), l.storeFact(), fact("Waiting here", h.Class("figure"), g.Text(number(l.Waiting)))),
+		h.Div(
+			h.Class("bar"), h.H1(h.Class("lockname"), g.Text(l.Name)), space, l.badge(), l.waits(),
+			g.If(l.Kind != "", chip(l.Kind)),
+		),
+		g.If(
+			l.Ended != 0,
+			h.P(h.Class("note"), h.Role("status"), g.Text(fmt.Sprintf("The hold with the token %d is over.", l.Ended))),
+		),
+		h.Dl(
+			h.Class("facts"), l.holderFact(), l.storeFact(), fact("Waiting here", h.Class("figure"), g.Text(number(l.Waiting))),
+		),
 		l.holders(),
 		l.queue(),
 		h.Section(h.Aria("labelledby", "history"), l.History.heading(), l.past()),
@@ -61,7 +69,9 @@ func (l *oneLock) storeFact() g.Node {
 
 // oldest says how many are shown, if there are more.
 func oldest(shown, all int) g.Node {
-	return g.If(all > shown, g.Group{space, h.Span(h.Class("count"), g.Text(fmt.Sprintf("the oldest %d of %s", shown, number(all))))})
+	return g.If(all > shown, g.Group{
+		space, h.Span(h.Class("count"), g.Text(fmt.Sprintf("the oldest %d of %s", shown, number(all)))),
+	})
 }
 
 func (l *oneLock) holders() g.Node {
@@ -71,10 +81,13 @@ func (l *oneLock) holders() g.Node {
 	return h.Section(h.Aria("labelledby", "holders"),
 		h.H2(h.ID("holders"), g.Text(plural(l.Held, "Holder", "Holders")), oldest(len(l.Holders), l.Held)),
 		table(h.Aria("labelledby", "holders"),
-			g.Group{column("State"), column("Holder"), column("For", figures), column("Lease left"), column("Token"), column("Claim")},
+			g.Group{
+				column("State"), column("Holder"), column("For", figures), column("Lease left"), column("Token"), column("Claim"),
+			},
 			g.Map(l.Holders, func(c claimRow) g.Node {
 				return h.Tr(h.Data("key", "claim-"+c.ID),
-					cell("State", c.State.badge()), cell("Holder", h.Class("wide"), c.who(), c.labels()), cell("For", figures, c.age()),
+					cell("State", c.State.badge()), cell("Holder", h.Class("wide"), c.who(), c.labels()),
+					cell("For", figures, c.age()),
 					cell("Left", c.left()), cell("Token", token(c.Token)), cell("Claim", c.name()))
 			}),
 		),
@@ -94,7 +107,10 @@ func (l *oneLock) queue() g.Node {
 			cell("Waits for", figures, c.age()), cell("Claim", c.name())))
 	}
 	return h.Section(h.Aria("labelledby", "queue"), heading,
-		table(h.Aria("labelledby", "queue"), g.Group{column("Place", place), column("Waiter"), column("Waits for", figures), column("Claim")}, rows))
+		table(
+			h.Aria("labelledby", "queue"),
+			g.Group{column("Place", place), column("Waiter"), column("Waits for", figures), column("Claim")}, rows,
+		))
 }
 
 // heading says which part of the history is shown.
@@ -123,7 +139,8 @@ func (l *oneLock) past() g.Node {
 	case len(is.Rows) > 0:
 		return table(h.Aria("labelledby", "history"),
 			g.Group{
-				column("From"), column("Until"), column("Held", figures), column("Waited", figures), column("Owner"), column("Came"), column("Ended"),
+				column("From"), column("Until"), column("Held", figures), column("Waited", figures), column("Owner"),
+				column("Came"), column("Ended"),
 				column("Token", figures),
 			},
 			g.Map(is.Rows, func(row pastHold) g.Node { return row.html(l.Name) }))
@@ -168,8 +185,11 @@ func (l *oneLock) breaking() g.Node {
 	b := &l.Break
 	switch {
 	case b.Off:
-		return h.P(g.Text("Locks cannot be broken on this page. Its configuration would have to say "), h.Code(g.Text("web: {allow_break: true}")),
-			g.Text(". An operator can use "), h.Code(g.Text("lockagent break")), g.Text("."))
+		return h.P(
+			g.Text("Locks cannot be broken on this page. Its configuration would have to say "),
+			h.Code(g.Text("web: {allow_break: true}")), g.Text(". An operator can use "), h.Code(g.Text("lockagent break")),
+			g.Text("."),
+		)
 	case b.No:
 		return h.P(g.Text("You have no right to operate this lock."))
 	}
@@ -178,12 +198,17 @@ func (l *oneLock) breaking() g.Node {
 	return g.Group{
 		h.P(g.Text("This ends the hold of "), h.B(g.Text(b.Whose)), g.Text(", and somebody else may get the lock at once."),
 			g.If(b.Others != 0, g.Text(" The other holders keep theirs.")),
-			g.Text(" The program learns of it, and may still be at work: only a resource that checks tokens is safe from that.")),
+			g.Text(
+				" The program learns of it, and may still be at work: only a resource that checks tokens is safe from that.",
+			)),
 		h.Form(h.Method("post"), h.Action("/lock/break"), h.Class("break"), h.Data("key", "break-"+token),
 			kept("name", l.Name), kept("kind", b.Kind), kept("token", token), space,
 			h.Label(h.Span(g.Text("Type "), h.Code(g.Text(l.Name)), g.Text(" to confirm")), space,
 				h.Input(h.Name("confirm"), h.Required(), h.AutoComplete("off"), unchecked, h.Data("confirm", l.Name))), space,
-			h.Label(g.Text("Why "), h.Input(h.Name("reason"), h.MaxLength("200"), h.Placeholder("for the event log"), h.AutoComplete("off"))), space,
+			h.Label(
+				g.Text("Why "),
+				h.Input(h.Name("reason"), h.MaxLength("200"), h.Placeholder("for the event log"), h.AutoComplete("off")),
+			), space,
 			h.Button(h.Type("submit"), h.Class("act"), g.Text("Break the lock")),
 		),
 	}

@@ -23,9 +23,10 @@ const (
 // lockList is the data of a screen of locks.
 type lockList struct {
 	filter
-	Path                         string // of the screen
-	Rows                         []lockRow
-	Total, Held, Waiting, Queues int    // locks that fit; claims that hold them, and that wait; locks for which somebody waits
+	Path string // of the screen
+	Rows []lockRow
+	// Locks that fit; claims that hold them, and that wait; locks for which somebody waits.
+	Total, Held, Waiting, Queues int
 	First, Last                  int    // which rows of all are shown, from 1
 	Most                         int    // how many rows there are
 	Next                         string // the address of the next page, or empty
@@ -154,13 +155,22 @@ func filterOf(r *http.Request) (f filter, err error) {
 		return f, &Problem{http.StatusBadRequest, "This is no pattern of names", err.Error()}
 	}
 	if !slices.Contains([]state{"", stateHeld, stateWaiting, stateUncertain, stateResumed}, f.State) {
-		return f, &Problem{http.StatusBadRequest, "There is no such state", fmt.Sprintf("The states are held, waiting, uncertain and resumed, and not %.64q.", f.State)}
+		return f, &Problem{
+			http.StatusBadRequest, "There is no such state",
+			fmt.Sprintf("The states are held, waiting, uncertain and resumed, and not %.64q.", f.State),
+		}
 	}
 	if f.Only != "" && f.Only != urgent {
-		return f, &Problem{http.StatusBadRequest, "There are no such events", fmt.Sprintf("The page can show all events, or only=%s, and not only=%.64q.", urgent, f.Only)}
+		return f, &Problem{
+			http.StatusBadRequest, "There are no such events",
+			fmt.Sprintf("The page can show all events, or only=%s, and not only=%.64q.", urgent, f.Only),
+		}
 	}
 	if !slices.ContainsFunc(orders, func(o order) bool { return o.by == f.Sort }) {
-		return f, &Problem{http.StatusBadRequest, "There is no such order", fmt.Sprintf("Locks are sorted by waiters, age, name, or as a tree, and not by %.64q.", f.Sort)}
+		return f, &Problem{
+			http.StatusBadRequest, "There is no such order",
+			fmt.Sprintf("Locks are sorted by waiters, age, name, or as a tree, and not by %.64q.", f.Sort),
+		}
 	}
 	if f.Token, err = number64(q.Get("token")); err != nil {
 		return f, err
@@ -174,16 +184,22 @@ func filterOf(r *http.Request) (f filter, err error) {
 func number64(text string) (uint64, error) {
 	n, err := strconv.ParseUint(cmp.Or(text, "0"), 10, 64)
 	if err != nil {
-		return 0, &Problem{http.StatusBadRequest, "This is no number", fmt.Sprintf("The address has %.64q where a number has to be.", text)}
+		return 0, &Problem{
+			http.StatusBadRequest, "This is no number", fmt.Sprintf("The address has %.64q where a number has to be.", text),
+		}
 	}
 	return n, nil
 }
 
 // scan visits locks in the order of their names, at most maxScan of them. Behind the last one there are more, unless
 // last is empty.
-func (p *page) scan(ctx context.Context, pattern, after string, visit func(*lockagentv1.Lock)) (last string, err error) {
+func (p *page) scan(
+	ctx context.Context, pattern, after string, visit func(*lockagentv1.Lock),
+) (last string, err error) {
 	for seen := 0; seen < maxScan; {
-		found, err := p.Look.List(ctx, &lockagentv1.ListRequest{Pattern: pattern, PageSize: int32(min(chunk, maxScan-seen)), PageToken: after})
+		found, err := p.Look.List(ctx, &lockagentv1.ListRequest{
+			Pattern: pattern, PageSize: int32(min(chunk, maxScan-seen)), PageToken: after,
+		})
 		if err != nil {
 			return "", err
 		}

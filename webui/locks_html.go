@@ -32,8 +32,10 @@ func (f *fleetOf) html() g.Node {
 		return nil
 	case f.Off:
 		return paragraph("empty",
-			g.Text("This daemon knows the locks of its own host only: it copies its events to no hub. With "), h.Code(g.Text("lockagent serve --nats URL")),
-			g.Text(" ("), h.Code(g.Text("nats.url")), g.Text(" in its configuration) on each host the hub has the events of all hosts, "+
+			g.Text("This daemon knows the locks of its own host only: it copies its events to no hub. With "),
+			h.Code(g.Text("lockagent serve --nats URL")),
+			g.Text(" ("), h.Code(g.Text("nats.url")),
+			g.Text(" in its configuration) on each host the hub has the events of all hosts, "+
 				"and this page shows who holds and who waits on all of them."))
 	case f.Err != nil:
 		return g.Group{f.totals(), paragraph("note bad", g.Text("The log of the hub cannot be read: "+f.Err.Error()))}
@@ -46,9 +48,14 @@ func (f *fleetOf) totals() g.Node {
 		return paragraph("totals", g.Text("Nothing of the hub is known yet."))
 	}
 	return paragraph("totals",
-		g.Text("All hosts, as the hub had told by "), h.Time(h.DateTime(machine(f.At)), g.Text(moment(f.At))), g.Text(", "), figure("age", f.Age()), g.Text(" ago"),
+		g.Text("All hosts, as the hub had told by "), h.Time(h.DateTime(machine(f.At)), g.Text(moment(f.At))), g.Text(", "),
+		figure("age", f.Age()), g.Text(" ago"),
 		g.If(f.Late, g.Text("; the log of the hub has more, which is being read")),
-		g.Text(fmt.Sprintf(". %s %s with locks. Waits of more than an hour are not known.", number(f.Hosts), plural(f.Hosts, "host", "hosts"))),
+		g.Text(
+			fmt.Sprintf(
+				". %s %s with locks. Waits of more than an hour are not known.", number(f.Hosts), plural(f.Hosts, "host", "hosts"),
+			),
+		),
 	)
 }
 
@@ -65,13 +72,18 @@ func (l *lockList) body() g.Node {
 			l.totals(),
 			g.If(len(crumbs) > 0, h.Nav(h.Class("tabs crumbs"), h.Aria("label", "Prefix"), tabs(crumbs))),
 			table(h.Caption(h.Class("sr"), g.Text("Locks that programs of "+of+" hold or wait for")),
-				g.Group{column("State"), column("Lock"), column("Holder"), column("Held for", figures), column("Lease left"), column("Token", figures)},
+				g.Group{
+					column("State"), column("Lock"), column("Holder"), column("Held for", figures), column("Lease left"),
+					column("Token", figures),
+				},
 				g.Map(l.Rows, l.row), h.Class("locks")),
 		}
 	case l.Fleet != nil && l.Fleet.Off:
 		return nil
 	case l.Match != "" || l.State != "":
-		return paragraph("empty", g.Text("No lock that you may look at fits. "), h.A(h.Href(l.Path), g.Text("Show all locks")))
+		return paragraph(
+			"empty", g.Text("No lock that you may look at fits. "), h.A(h.Href(l.Path), g.Text("Show all locks")),
+		)
 	}
 	return paragraph("empty", g.Text(nobody+" holds a lock that you may look at, or waits for one."))
 }
@@ -81,8 +93,16 @@ func (l *lockList) totals() g.Node {
 	return paragraph("totals",
 		h.B(g.Text(fmt.Sprintf("%s %s", atLeast(l.Total, l.Full), plural(l.Total, "lock", "locks")))), g.Text(", "),
 		h.B(g.If(l.Queues > 0, h.Class("warn")), g.Text(number(l.Queues)+" contended")),
-		g.Text(fmt.Sprintf("; %s %s, %s %s", number(l.Held), plural(l.Held, "claim holds", "claims hold"), number(l.Waiting), plural(l.Waiting, "waits", "wait"))),
-		g.If(l.Back != "" || l.Next != "", g.Text(fmt.Sprintf("; rows %s to %s of %s", number(l.First), number(l.Last), number(l.Most)))),
+		g.Text(
+			fmt.Sprintf(
+				"; %s %s, %s %s", number(l.Held), plural(l.Held, "claim holds", "claims hold"), number(l.Waiting),
+				plural(l.Waiting, "waits", "wait"),
+			),
+		),
+		g.If(
+			l.Back != "" || l.Next != "",
+			g.Text(fmt.Sprintf("; rows %s to %s of %s", number(l.First), number(l.Last), number(l.Most))),
+		),
 	)
 }
 
@@ -111,7 +131,10 @@ func (l *lockList) prefixRow(row *lockRow) g.Node {
 	}
 	return h.Tr(h.Data("key", "below-"+row.Name),
 		cell("State", g.If(row.Held > 0, h.Span(h.Class("badge "+row.State.Class()), g.Text(held))), row.waits()),
-		cell("Locks", h.ColSpan("5"), h.A(h.Class("name"), h.Href(l.Below(row.Name)), g.Text(row.Name)), chip(number(row.Locks)+" locks")),
+		cell(
+			"Locks", h.ColSpan("5"), h.A(h.Class("name"), h.Href(l.Below(row.Name)), g.Text(row.Name)),
+			chip(number(row.Locks)+" locks"),
+		),
 	)
 }
 
@@ -119,7 +142,9 @@ func (l *lockList) prefixRow(row *lockRow) g.Node {
 func (l *lockList) holderCells(row *lockRow) g.Node {
 	c := row.Holder
 	if c == nil {
-		return g.Group{h.Td(h.Class("no"), none), h.Td(h.Class("n no"), none), h.Td(h.Class("no"), none), h.Td(h.Class("n no"), none)}
+		return g.Group{
+			h.Td(h.Class("no"), none), h.Td(h.Class("n no"), none), h.Td(h.Class("no"), none), h.Td(h.Class("n no"), none),
+		}
 	}
 	age, hold := c.age(), none
 	switch {

@@ -50,7 +50,8 @@ func overSocket(path string) (client lockagentv1connect.LockServiceClient, end f
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}
-	return lockagentv1connect.NewLockServiceClient(&http.Client{Transport: transport}, "http://lockagent"), transport.CloseIdleConnections
+	client = lockagentv1connect.NewLockServiceClient(&http.Client{Transport: transport}, "http://lockagent")
+	return client, transport.CloseIdleConnections
 }
 
 // running is a daemon with its page.
@@ -132,7 +133,9 @@ func run(t testing.TB, s setup) *running {
 		end()
 		transport.CloseIdleConnections()
 	})
-	r.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	r.http = &http.Client{
+		Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	return r
 }
 

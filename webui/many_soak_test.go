@@ -17,8 +17,8 @@ func TestSoakManyLocks(t *testing.T) {
 // So many locks take the race detector, the daemon and the browser a while.
 func TestSoakSizes(t *testing.T) { sizes(t, 5000) }
 
-// A page of many locks shows a change within 300 ms, which people take for at once. The quickest of several changes says
-// what the page needs, also on a busy machine.
+// A page of many locks shows a change within 300 ms, which people take for at once. The quickest of several changes
+// says what the page needs, also on a busy machine.
 func TestSoakChangeToRow(t *testing.T) {
 	const most = 300 * time.Millisecond
 	change := changes(t, browser(t), 500)

@@ -32,9 +32,11 @@ func (r *running) holdMany(t testing.TB, n int) *many {
 	t.Helper()
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: &protocols, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", r.path)
-	}}
+	transport := &http.Transport{
+		Protocols: &protocols, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", r.path)
+		},
+	}
 	client := lockagentv1connect.NewLockServiceClient(&http.Client{Transport: transport}, "http://lockagent")
 	ctx, cancel := context.WithCancel(background)
 	news, err := client.Link(ctx, &lockagentv1.LinkRequest{})
@@ -96,7 +98,12 @@ func (r *running) holdMany(t testing.TB, n int) *many {
 }
 
 func (m *many) acquire(ref uint64, i int) *lockagentv1.Command {
-	return &lockagentv1.Command{Ref: ref, Command: &lockagentv1.Command_Acquire{Acquire: &lockagentv1.AcquireRequest{Name: fmt.Sprintf("many/%05d", i), Command: "job"}}}
+	return &lockagentv1.Command{
+		Ref: ref,
+		Command: &lockagentv1.Command_Acquire{
+			Acquire: &lockagentv1.AcquireRequest{Name: fmt.Sprintf("many/%05d", i), Command: "job"},
+		},
+	}
 }
 
 // churn releases the first locks and takes them again, until the function that it returns is called.
@@ -110,7 +117,10 @@ func (m *many) churn(locks, from int) (stop func()) {
 		}
 		for next := uint64(from); ; {
 			for i := range old {
-				m.submit(&lockagentv1.Command{Ref: old[i], Command: &lockagentv1.Command_Release{Release: &lockagentv1.Give{}}}, m.acquire(next, i))
+				m.submit(
+					&lockagentv1.Command{Ref: old[i], Command: &lockagentv1.Command_Release{Release: &lockagentv1.Give{}}},
+					m.acquire(next, i),
+				)
 				old[i] = next
 				next++
 				for granted := false; !granted; {
@@ -168,7 +178,8 @@ func manyLocks(t *testing.T, r *running, tb *tab, held int) {
 	tb.goTo("/events")
 	tb.await("document.querySelectorAll('#events tr').length > 100")
 	position := value[string](tb, "document.querySelector('#events').dataset.position")
-	tb.await(fmt.Sprintf("document.querySelector('#events').dataset.position !== %q", position)) // it goes on, and stays as long as it is
+	// The list goes on, and stays as long as it is.
+	tb.await(fmt.Sprintf("document.querySelector('#events').dataset.position !== %q", position))
 	if n := value[int](tb, "document.querySelectorAll('*').length"); n > 8000 {
 		t.Errorf("the page of events has %d elements", n)
 	}
@@ -191,5 +202,11 @@ func manyLocks(t *testing.T, r *running, tb *tab, held int) {
 	tb.await("document.querySelector('tbody a.name').innerText === 'many/00050'")
 
 	tb.goTo("/")
-	tb.await(fmt.Sprintf("document.getElementById('pulse').innerText === 'Live' && Number(document.getElementById('held').innerText.replace(/\\D/g, '')) >= %d", min(held, 10_000)-1))
+	tb.await(
+		fmt.Sprintf(
+			"document.getElementById('pulse').innerText === 'Live' && "+
+				"Number(document.getElementById('held').innerText.replace(/\\D/g, '')) >= %d",
+			min(held, 10_000)-1,
+		),
+	)
 }

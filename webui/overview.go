@@ -96,7 +96,9 @@ func (p *page) overview(r *http.Request) (content, error) {
 
 // longest keeps a lock if its waiters are among those that have waited longest.
 func (o *overview) longest(row lockRow) {
-	at, _ := slices.BinarySearchFunc(o.Longest, row, func(a, b lockRow) int { return a.Longest.Since.Compare(b.Longest.Since) })
+	at, _ := slices.BinarySearchFunc(
+		o.Longest, row, func(a, b lockRow) int { return a.Longest.Since.Compare(b.Longest.Since) },
+	)
 	if at < mostLongest {
 		o.Longest = slices.Insert(o.Longest, at, row)
 		o.Longest = o.Longest[:min(len(o.Longest), mostLongest)]

@@ -11,7 +11,10 @@ import (
 func (o *overview) html() g.Node {
 	return g.Group{
 		h.H1(h.Class("sr"), g.Text("Overview")),
-		g.If(o.Wrong(), h.Section(h.Aria("labelledby", "parts"), h.H2(h.ID("parts"), g.Text("The daemon lacks something")), parts(o.Parts))),
+		g.If(
+			o.Wrong(),
+			h.Section(h.Aria("labelledby", "parts"), h.H2(h.ID("parts"), g.Text("The daemon lacks something")), parts(o.Parts)),
+		),
 		h.Section(h.Class("cards"), h.Aria("label", "Numbers"), o.cards()),
 		h.Div(h.Class("columns"),
 			h.Section(h.Aria("labelledby", "longest"), h.H2(h.ID("longest"), g.Text("Longest waits")), o.waits()),
@@ -61,7 +64,10 @@ func (s *spark) html() g.Node {
 		return nil
 	}
 	return g.Group{
-		h.SVG(h.Class("spark"), g.Attr("viewBox", "0 0 60 20"), g.Attr("preserveAspectRatio", "none"), h.Aria("hidden", "true"), g.El("path", g.Attr("d", s.Path))),
+		h.SVG(
+			h.Class("spark"), g.Attr("viewBox", "0 0 60 20"), g.Attr("preserveAspectRatio", "none"), h.Aria("hidden", "true"),
+			g.El("path", g.Attr("d", s.Path)),
+		),
 		h.Span(h.Class("sub"), g.Text(s.Label)),
 	}
 }
@@ -83,12 +89,13 @@ func (o *overview) cards() g.Node {
 			sub: fmt.Sprintf("on %s %s", atLeast(o.Locks, o.Full), plural(o.Locks, "lock", "locks")), line: o.HeldTrend,
 		}.html(), space,
 		card{
-			label: "Waiting", url: "/locks?state=waiting", id: "waiting", tone: toneOf(o.Waiting, "warn"), number: atLeast(o.Waiting, o.Full),
-			sub: fmt.Sprintf("in line for %s %s", number(o.Queues), plural(o.Queues, "lock", "locks")), line: o.WaitsTrend,
+			label: "Waiting", url: "/locks?state=waiting", id: "waiting", tone: toneOf(o.Waiting, "warn"),
+			number: atLeast(o.Waiting, o.Full),
+			sub:    fmt.Sprintf("in line for %s %s", number(o.Queues), plural(o.Queues, "lock", "locks")), line: o.WaitsTrend,
 		}.html(), space,
 		card{
-			label: "Uncertain", url: "/locks?state=uncertain", id: "uncertain", tone: toneOf(o.Uncertain, "warn"), number: number(o.Uncertain),
-			sub: "a renewal has failed",
+			label: "Uncertain", url: "/locks?state=uncertain", id: "uncertain", tone: toneOf(o.Uncertain, "warn"),
+			number: number(o.Uncertain), sub: "a renewal has failed",
 		}.html(), space,
 		g.If(o.Resumed > 0, card{
 			label: "Resumed", url: "/locks?state=resumed", number: number(o.Resumed), sub: "wait for their clients",
@@ -130,7 +137,9 @@ func (o *overview) losses() g.Node {
 		g.Group{column("At"), column("Lock"), column("Held", figures), column("Why")},
 		g.Map(o.Lost, func(l loss) g.Node {
 			return h.Tr(h.Data("key", fmt.Sprintf("loss-%s-%d", l.Lock, l.Token)),
-				cell("At", h.A(h.Class("plain"), h.Href(holdURL(l.Lock, l.Token)), h.Title("the events of this hold"), stamp(l.At))),
+				cell(
+					"At", h.A(h.Class("plain"), h.Href(holdURL(l.Lock, l.Token)), h.Title("the events of this hold"), stamp(l.At)),
+				),
 				cell("Lock", lockLink(l.Lock)),
 				cell("Held", figures, g.Text(exact(l.Held))),
 				cell("Why", h.Class("text"), g.Text(l.Why)),

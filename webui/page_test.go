@@ -53,15 +53,22 @@ func TestPages(t *testing.T) {
 	r.hold(t, stars, "star.sh")
 	token := fmt.Sprint(first.granted.GetToken())
 
-	r.until(t, "/", `id="lost">0<`).says(t, http.StatusOK, "web-1", `id="held">3<`, `id="waiting">1<`, `id="uncertain">0<`, `id="lost">0<`, "memory", "answers", "NATS in this daemon",
-		"deploy.sh &lt;b&gt;web&lt;/b&gt;", "You are <b>", "!deploy.sh <b>")
-	r.get(t, "/locks").says(t, http.StatusOK, "orders/42", token, "webui.test", "&lt;img src=x", "!<img src=x", "lease left")
+	r.until(t, "/", `id="lost">0<`).says(
+		t, http.StatusOK, "web-1", `id="held">3<`, `id="waiting">1<`, `id="uncertain">0<`, `id="lost">0<`, "memory",
+		"answers", "NATS in this daemon", "deploy.sh &lt;b&gt;web&lt;/b&gt;", "You are <b>", "!deploy.sh <b>",
+	)
+	r.get(t, "/locks").says(
+		t, http.StatusOK, "orders/42", token, "webui.test", "&lt;img src=x", "!<img src=x", "lease left",
+	)
 	r.get(t, "/locks?match=orders/*").says(t, http.StatusOK, "orders/42", "!&lt;img src=x&#34;", `value="orders/*"`)
 	r.get(t, "/locks?match=der").says(t, http.StatusOK, ">orders/42<")
 	r.get(t, "/locks?match=nothing").says(t, http.StatusOK, "No lock that you may look at fits")
 	r.get(t, "/locks?state=waiting").says(t, http.StatusOK, ">orders/42<", "!onerror")
 	r.get(t, "/locks?state=uncertain").says(t, http.StatusOK, "!>orders/42<")
-	r.get(t, lockPath("orders/42")).says(t, http.StatusOK, token, "Queue", "Locks cannot be broken on this page", "The store says", "&#34;STATE_WAITING&#34;", "!<form method=\"post\"")
+	r.get(t, lockPath("orders/42")).says(
+		t, http.StatusOK, token, "Queue", "Locks cannot be broken on this page", "The store says", "&#34;STATE_WAITING&#34;",
+		"!<form method=\"post\"",
+	)
 	r.get(t, lockPath(bad)).says(t, http.StatusOK, "&lt;img src=x", "!<img src=x")
 	r.get(t, lockPath(stars)).says(t, http.StatusOK, "star.sh", "!deploy.sh")
 	r.get(t, lockPath("*")).says(t, http.StatusOK, "free", "!star.sh")
@@ -113,14 +120,18 @@ func TestBadRequests(t *testing.T) {
 	r.get(t, "/nowhere").says(t, http.StatusNotFound, "There is no such page")
 	r.get(t, "/static/").says(t, http.StatusNotFound, "!page.css")
 	r.get(t, "/static/other.js").says(t, http.StatusNotFound)
-	if a := r.do(t, r.request(t, http.MethodDelete, "/locks", nil)); a.status != http.StatusMethodNotAllowed && a.status != http.StatusNotFound {
+	if a := r.do(t, r.request(t, http.MethodDelete, "/locks", nil)); a.status != http.StatusMethodNotAllowed &&
+		a.status != http.StatusNotFound {
 		t.Errorf("DELETE: %d", a.status)
 	}
 }
 
 func TestStaticFiles(t *testing.T) {
 	r := run(t, setup{})
-	for path, kind := range map[string]string{"/static/page.css": "text/css; charset=utf-8", "/static/page.js": "text/javascript; charset=utf-8", "/static/icon.svg": "image/svg+xml"} {
+	for path, kind := range map[string]string{
+		"/static/page.css": "text/css; charset=utf-8", "/static/page.js": "text/javascript; charset=utf-8",
+		"/static/icon.svg": "image/svg+xml",
+	} {
 		a := r.get(t, path)
 		if a.says(t, http.StatusOK); a.header.Get("Content-Type") != kind || a.header.Get("Cache-Control") != "no-cache" {
 			t.Errorf("%s: %v", path, a.header)
@@ -132,8 +143,10 @@ func TestStaticFiles(t *testing.T) {
 func TestGuard(t *testing.T) {
 	r := run(t, setup{page: func(c *daemon.PageConfig) { c.Names = []string{"page.example"} }})
 	for header, want := range map[string]string{
-		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-		"X-Content-Type-Options":  "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src " +
+			"'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+		"Cache-Control":              "no-store",
 		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
 	} {
 		for _, path := range []string{"/", "/nowhere", "/lock"} {
@@ -143,8 +156,10 @@ func TestGuard(t *testing.T) {
 		}
 	}
 	for host, want := range map[string]int{
-		"localhost": 200, "localhost:7070": 200, "LOCALHOST": 200, "127.0.0.1": 200, "[::1]:7070": 200, "192.168.1.7:7070": 200, "web-1": 200, "web-1:1": 200, "page.example:7070": 200,
-		"attacker.example": 403, "attacker.example:7070": 403, "localhost.attacker.example": 403, "127.0.0.1.attacker.example": 403, "web-10": 403, "[::1].x": 403,
+		"localhost": 200, "localhost:7070": 200, "LOCALHOST": 200, "127.0.0.1": 200, "[::1]:7070": 200,
+		"192.168.1.7:7070": 200, "web-1": 200, "web-1:1": 200, "page.example:7070": 200,
+		"attacker.example": 403, "attacker.example:7070": 403, "localhost.attacker.example": 403,
+		"127.0.0.1.attacker.example": 403, "web-10": 403, "[::1].x": 403,
 	} {
 		r.get(t, "/", "Host", host).says(t, want)
 	}
@@ -166,7 +181,9 @@ func TestGuard(t *testing.T) {
 
 // form is what the form of a lock sends.
 func form(name string, token uint64, confirm string) url.Values {
-	return url.Values{"name": {name}, "kind": {"plain"}, "token": {fmt.Sprint(token)}, "confirm": {confirm}, "reason": {"it hangs"}}
+	return url.Values{
+		"name": {name}, "kind": {"plain"}, "token": {fmt.Sprint(token)}, "confirm": {confirm}, "reason": {"it hangs"},
+	}
 }
 
 func TestBreak(t *testing.T) {
@@ -206,10 +223,13 @@ func TestBreak(t *testing.T) {
 		t.Fatalf("%d, to %q: %s", a.status, to, a.body)
 	}
 	lost := c.lost()
-	if lost.GetReason() != lockagentv1.LossReason_LOSS_REASON_BROKEN || !strings.HasSuffix(lost.GetOperator(), ": it hangs") {
+	if lost.GetReason() != lockagentv1.LossReason_LOSS_REASON_BROKEN ||
+		!strings.HasSuffix(lost.GetOperator(), ": it hangs") {
 		t.Errorf("%v", lost)
 	}
-	r.get(t, a.header.Get("Location")).says(t, http.StatusOK, "free", fmt.Sprintf("The hold with the token %d is over", token))
+	r.get(t, a.header.Get("Location")).says(
+		t, http.StatusOK, "free", fmt.Sprintf("The hold with the token %d is over", token),
+	)
 	r.until(t, lockPath("door"), "broken by").says(t, http.StatusOK, "it hangs")
 	r.until(t, "/", `id="lost">1<`).says(t, http.StatusOK, "it hangs")
 	post(form("door", 0, "door")).says(t, http.StatusConflict, "was free already")
@@ -244,7 +264,8 @@ func TestRules(t *testing.T) {
 	for i := range 50 {
 		records.WriteString(r.get(t, fmt.Sprintf("/event.json?position=%d&seq=%d", 1+i/10, 1+i%10)).body)
 	}
-	if all := records.String(); !strings.Contains(all, "seen/door") || strings.Contains(all, "unwatched") || strings.Contains(all, "secret/") {
+	if all := records.String(); !strings.Contains(all, "seen/door") || strings.Contains(all, "unwatched") ||
+		strings.Contains(all, "secret/") {
 		t.Errorf("the records are %s", all)
 	}
 	r.get(t, lockPath("unwatched/door")).says(t, http.StatusOK, "no right to watch")
@@ -254,10 +275,14 @@ func TestRules(t *testing.T) {
 	f := form("seen/door", seen.granted.GetToken(), "seen/door")
 	r.do(t, r.request(t, http.MethodPost, "/lock/break", f)).says(t, http.StatusForbidden, "no right to operate")
 
-	if err := r.rules.Replace([]access.Rule{{Match: mustPattern(t, "**"), Allow: access.Acquire}}, access.Limits{}); err != nil {
+	if err := r.rules.Replace(
+		[]access.Rule{{Match: mustPattern(t, "**"), Allow: access.Acquire}}, access.Limits{},
+	); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/", "/locks", "/events", "/lock?name=seen/door", "/lock.json?name=seen/door", "/live/", "/live/events"} {
+	for _, path := range []string{
+		"/", "/locks", "/events", "/lock?name=seen/door", "/lock.json?name=seen/door", "/live/", "/live/events",
+	} {
 		r.get(t, path).says(t, http.StatusForbidden, "no right to look", "!seen/door\"")
 	}
 }
@@ -270,7 +295,8 @@ func (r *running) streamOf(t *testing.T, path string) (next func(kind string) st
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = resp.Body.Close() })
-	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != "text/event-stream; charset=utf-8" {
+	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK ||
+		kind != "text/event-stream; charset=utf-8" {
 		t.Fatalf("%d, %s", resp.StatusCode, kind)
 	}
 	lines := bufio.NewScanner(resp.Body)
@@ -317,7 +343,9 @@ func TestStreams(t *testing.T) {
 	await(t, locks, "content", "No lock that you may look at fits")
 	await(t, door, "content", "nobody")
 
-	if err := r.rules.Replace([]access.Rule{{Match: mustPattern(t, "**"), Allow: access.Acquire}}, access.Limits{}); err != nil {
+	if err := r.rules.Replace(
+		[]access.Rule{{Match: mustPattern(t, "**"), Allow: access.Acquire}}, access.Limits{},
+	); err != nil {
 		t.Fatal(err)
 	}
 	await(t, locks, "fault", "no right") // a stream asks for its rights again
@@ -344,8 +372,13 @@ func TestListsHavePages(t *testing.T) {
 		r.hold(t, fmt.Sprintf("door/%02d", i), "")
 	}
 	first := r.get(t, "/locks?match=door")
-	first.says(t, http.StatusOK, ">door/00<", ">door/49<", "!>door/50<", "Next page", "!First page", `href="/locks?match=door&amp;page=2"`, "<b>60 locks</b>", "<b>0 contended</b>", "rows 1 to 50 of 60")
-	r.get(t, "/locks?page=2&match=door").says(t, http.StatusOK, "!>door/49<", ">door/50<", ">door/59<", "!Next page", "First page")
+	first.says(
+		t, http.StatusOK, ">door/00<", ">door/49<", "!>door/50<", "Next page", "!First page",
+		`href="/locks?match=door&amp;page=2"`, "<b>60 locks</b>", "<b>0 contended</b>", "rows 1 to 50 of 60",
+	)
+	r.get(t, "/locks?page=2&match=door").says(
+		t, http.StatusOK, "!>door/49<", ">door/50<", ">door/59<", "!Next page", "First page",
+	)
 	for range 5 {
 		r.hold(t, "door/00", "")
 	}
@@ -360,12 +393,19 @@ func TestContention(t *testing.T) {
 	r.hold(t, "idle", "make all")
 	r.hold(t, "busy", "pg_dump shop")
 	r.hold(t, "busy", "")
-	r.acquire(t, &lockagentv1.AcquireRequest{Name: "left", Detach: true, Ttl: durationpb.New(time.Hour), ForPid: int32(os.Getpid()), Command: "night.sh"})
-	idle, busy := `<span class="badge held">held</span></td>`, `<span class="badge held">held</span> <span class="chip waits"`
+	r.acquire(t, &lockagentv1.AcquireRequest{
+		Name: "left", Detach: true, Ttl: durationpb.New(time.Hour), ForPid: int32(os.Getpid()), Command: "night.sh",
+	})
+	idle := `<span class="badge held">held</span></td>`
+	busy := `<span class="badge held">held</span> <span class="chip waits"`
 	a := r.get(t, "/locks?match=idle")
 	a.says(t, http.StatusOK, idle, "!chip waits", ">make all</b>", fmt.Sprintf("%d · ", os.Getpid()))
-	r.get(t, "/locks?match=busy").says(t, http.StatusOK, busy, "1 waits", "<b class=\"warn\">1 contended</b>", ">pg_dump shop</b>")
-	r.until(t, "/locks?match=left", "detached").says(t, http.StatusOK, "until ", fmt.Sprintf(", or %d ends", os.Getpid()), "!meter")
+	r.get(t, "/locks?match=busy").says(
+		t, http.StatusOK, busy, "1 waits", "<b class=\"warn\">1 contended</b>", ">pg_dump shop</b>",
+	)
+	r.until(t, "/locks?match=left", "detached").says(
+		t, http.StatusOK, "until ", fmt.Sprintf(", or %d ends", os.Getpid()), "!meter",
+	)
 	r.get(t, lockPath("left")).says(t, http.StatusOK, " ends", "night.sh", "data-copy=")
 }
 
@@ -385,7 +425,9 @@ func TestFleetOfAHub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.until(t, "/fleet", "seen/door").says(t, http.StatusOK, "@"+host, ">pg_dump shop</b>", "All hosts, as the hub had told by", "!secret")
+	r.until(t, "/fleet", "seen/door").says(
+		t, http.StatusOK, "@"+host, ">pg_dump shop</b>", "All hosts, as the hub had told by", "!secret",
+	)
 }
 
 // A daemon whose store does not answer still shows what it knows.
@@ -397,7 +439,9 @@ func TestSilentStore(t *testing.T) {
 	goOn := store.Hang()
 	defer goOn()
 	r.until(t, "/", "part bad").says(t, http.StatusOK, "Store", `id="held">1<`)
-	r.get(t, lockPath("door")).says(t, http.StatusOK, "knock", fmt.Sprint(c.granted.GetToken()), `<dt>The store says</dt><dd><span class="bad">`)
+	r.get(t, lockPath("door")).says(
+		t, http.StatusOK, "knock", fmt.Sprint(c.granted.GetToken()), `<dt>The store says</dt><dd><span class="bad">`,
+	)
 }
 
 // The page shows who holds a lock on another host, as far as the store knows it.

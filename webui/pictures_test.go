@@ -128,7 +128,9 @@ func TestPictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, colours := range []string{"light", "dark"} {
-		for name, path := range map[string]string{"overview": "/", "locks": "/locks", "lock": "/lock?" + url.Values{"name": {"deploy/web"}}.Encode()} {
+		for name, path := range map[string]string{
+			"overview": "/", "locks": "/locks", "lock": "/lock?" + url.Values{"name": {"deploy/web"}}.Encode(),
+		} {
 			tb.do(scheme(colours), chromedp.EmulateViewport(1200, 600, chromedp.EmulateScale(1)))
 			tb.goTo(path)
 			tb.await("document.getElementById('pulse').innerText === 'Live'")

@@ -113,7 +113,9 @@ func problemOf(err error) *Problem {
 func (p *page) fail(w http.ResponseWriter, r *http.Request, err error) {
 	is := problemOf(err)
 	user, _ := p.Access.Enter(r.Context())
-	write(w, is.Status, &frame{content: content{Title: is.Title, Body: is.html()}, Host: p.Host, User: user, At: time.Now()})
+	write(w, is.Status, &frame{
+		content: content{Title: is.Title, Body: is.html()}, Host: p.Host, User: user, At: time.Now(),
+	})
 }
 
 // refuse answers a request that nobody should have made. It says nothing of the host or the user.

@@ -21,10 +21,17 @@ import (
 const shots = "WEBUI_TEST_SHOTS"
 
 // wide returns what is wider than the window, or than what is around it.
-const wide = `[document.documentElement, ...document.querySelectorAll('.table')].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.nodeName + '.' + e.className).join()`
+const wide = `[document.documentElement, ...document.querySelectorAll('.table')]
+	.filter(e => e.scrollWidth > e.clientWidth + 1)
+	.map(e => e.nodeName + '.' + e.className)
+	.join()`
 
 // cut returns the texts of which a part cannot be seen.
-const cut = `[...document.querySelectorAll('td *')].filter(e => e.checkVisibility() && getComputedStyle(e).overflowX === 'hidden' && !e.matches('.sr') && e.scrollWidth > e.clientWidth + 1).map(e => e.innerText).join()`
+const cut = `[...document.querySelectorAll('td *')]
+	.filter(e => e.checkVisibility() && getComputedStyle(e).overflowX === 'hidden' && !e.matches('.sr'))
+	.filter(e => e.scrollWidth > e.clientWidth + 1)
+	.map(e => e.innerText)
+	.join()`
 
 // On a phone, a tablet and two screens, in light and dark, with few locks and with many: nothing is wider than the
 // window, no text is cut where there is little room, all has contrast, and a screen has 25 rows.
@@ -40,9 +47,16 @@ func sizes(t *testing.T, numbers ...int) {
 			r := run(t, setup{page: func(c *daemon.PageConfig) { c.Hub = c.Log }})
 			if locks > 0 {
 				r.holdMany(t, locks)
-				r.hold(t, "many/00000", "waits for a lock with a command that is so long that it does not fit into one line of a table")
-				r.hold(t, "a/lock/with/a/name/of/many/parts/that-are-long-and-have-no-blanks-where-a-line-could-end/7", "pg_dump shop | zstd > /backup/shop.zst")
-				r.acquire(t, &lockagentv1.AcquireRequest{Name: "left/behind", Detach: true, ForPid: int32(os.Getpid()), Command: "night.sh"})
+				r.hold(
+					t, "many/00000", "waits for a lock with a command that is so long that it does not fit into one line of a table",
+				)
+				r.hold(
+					t, "a/lock/with/a/name/of/many/parts/that-are-long-and-have-no-blanks-where-a-line-could-end/7",
+					"pg_dump shop | zstd > /backup/shop.zst",
+				)
+				r.acquire(t, &lockagentv1.AcquireRequest{
+					Name: "left/behind", Detach: true, ForPid: int32(os.Getpid()), Command: "night.sh",
+				})
 			}
 			tb := r.open(t, b)
 			for _, path := range []string{"/", "/locks", "/locks?sort=tree", "/fleet", "/lock?name=many/00000", "/events"} {
@@ -71,7 +85,8 @@ func sizes(t *testing.T, numbers ...int) {
 					if path == "/locks" && locks >= 500 && width >= 1280 {
 						// A slow daemon makes the page stale, and it says so above the rows.
 						const rows = "[...document.querySelectorAll('tbody tr')].filter(e => e.getBoundingClientRect().bottom - " +
-							"(stale.hidden ? 0 : main.getBoundingClientRect().top - stale.getBoundingClientRect().top) <= innerHeight).length"
+							"(stale.hidden ? 0 : main.getBoundingClientRect().top - stale.getBoundingClientRect().top) <= " +
+							"innerHeight).length"
 						if n := value[int](tb, rows); n < 25 {
 							t.Errorf("%d rows fit into a screen of %d x 900", n, width)
 						}
@@ -120,8 +135,8 @@ func BenchmarkChangeToRow(b *testing.B) {
 	}
 }
 
-// changes opens a page of so many locks. The n-th call of what it returns has somebody wait for a lock, and measures the
-// time until the browser shows the waiter.
+// changes opens a page of so many locks. The n-th call of what it returns has somebody wait for a lock, and measures
+// the time until the browser shows the waiter.
 func changes(t testing.TB, chrome context.Context, locks int) func(n int) time.Duration {
 	r := run(t, setup{})
 	r.holdMany(t, locks)

@@ -54,7 +54,8 @@ func TestDefect(t *testing.T) {
 	p := &page{Config: Config{Access: nothing{}, Logger: slog.New(slog.NewTextHandler(&log, nil))}}
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://localhost/", nil)
 	p.guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("of the test") })).ServeHTTP(w, r)
-	if w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "of the test") || !strings.Contains(log.String(), "of the test") {
+	if w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "of the test") ||
+		!strings.Contains(log.String(), "of the test") {
 		t.Errorf("%d, %s; the log says %q", w.Code, w.Body, log.String())
 	}
 }

@@ -66,7 +66,9 @@ func TestTrend(t *testing.T) {
 		log.add(10*time.Minute, lockagent.Event{Kind: lockagent.EventAlive, Count: 7})
 		log.add(10*time.Minute, lockagent.Event{Kind: lockagent.EventAlive, Count: 3})
 		for i := range 100 {
-			log.add(5*time.Minute, lockagent.Event{Kind: lockagent.EventGranted, Lock: "door", Waited: time.Duration(i+1) * time.Millisecond})
+			log.add(5*time.Minute, lockagent.Event{
+				Kind: lockagent.EventGranted, Lock: "door", Waited: time.Duration(i+1) * time.Millisecond,
+			})
 		}
 		log.add(0, lockagent.Event{Kind: lockagent.EventHeld, Lock: "door", Waited: time.Second})
 		p := &page{Config: Config{Log: log}}
@@ -84,9 +86,12 @@ func TestTrend(t *testing.T) {
 		}
 		before := log.reads
 		if again := p.readTrend(known); !slices.Equal(again.waits, is.waits) || log.reads-before != 3 {
-			t.Errorf("%d reads again, want one of the signs of life, and two of the last minutes: %v", log.reads-before, again.waits)
+			t.Errorf(
+				"%d reads again, want one of the signs of life, and two of the last minutes: %v", log.reads-before, again.waits,
+			)
 		}
-		if line := sparkOf("Held", is.held, number); !strings.Contains(line.Label, ": at most 7") || strings.Count(line.Path, "M") != 1 {
+		if line := sparkOf("Held", is.held, number); !strings.Contains(line.Label, ": at most 7") ||
+			strings.Count(line.Path, "M") != 1 {
 			t.Errorf("%+v", line)
 		}
 		if line := sparkOf("Held", series(), number); line != nil {
@@ -102,9 +107,16 @@ func TestFleet(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		who := lockagent.Process{Host: "web-1", Program: "pg_dump", PID: 7, User: "ann", Command: "pg_dump shop"}.Who()
 		log := &written{}
-		log.add(2*time.Minute, lockagent.Event{Kind: lockagent.EventGranted, Lock: "gone", Agent: "web-3", Token: 3, Tenure: 1, Lease: time.Hour, StoreTime: 1})
-		log.add(20*time.Second, lockagent.Event{Kind: lockagent.EventGranted, Lock: "door", Token: 12345678901, Tenure: 1, Who: who})
-		log.add(10*time.Second, lockagent.Event{Kind: lockagent.EventQueued, Lock: "door", Agent: "web-2", Request: 9, Who: lockagent.Process{Host: "web-2", Program: "make", User: "bob"}.Who()})
+		log.add(2*time.Minute, lockagent.Event{
+			Kind: lockagent.EventGranted, Lock: "gone", Agent: "web-3", Token: 3, Tenure: 1, Lease: time.Hour, StoreTime: 1,
+		})
+		log.add(20*time.Second, lockagent.Event{
+			Kind: lockagent.EventGranted, Lock: "door", Token: 12345678901, Tenure: 1, Who: who,
+		})
+		log.add(10*time.Second, lockagent.Event{
+			Kind: lockagent.EventQueued, Lock: "door", Agent: "web-2", Request: 9,
+			Who: lockagent.Process{Host: "web-2", Program: "make", User: "bob"}.Who(),
+		})
 		p := &page{Config: Config{Hub: log, Access: nothing{}}}
 		shown := func() *lockList {
 			t.Helper()
@@ -119,10 +131,12 @@ func TestFleet(t *testing.T) {
 			t.Fatalf("%+v, %+v", is.Rows, is.Fleet)
 		}
 		door, gone := is.Rows[0], is.Rows[1]
-		if door.Holder.By() != "7 · ann@web-1" || door.Holder.Headline() != "pg_dump shop" || door.Holder.Age() != 20*time.Second {
+		if door.Holder.By() != "7 · ann@web-1" || door.Holder.Headline() != "pg_dump shop" ||
+			door.Holder.Age() != 20*time.Second {
 			t.Errorf("%+v", door.Holder)
 		}
-		if door.Longest.By() != "bob@web-2" || door.Waiting != 1 || gone.State != stateSilent || gone.Holder.Expires.IsZero() {
+		if door.Longest.By() != "bob@web-2" || door.Waiting != 1 || gone.State != stateSilent ||
+			gone.Holder.Expires.IsZero() {
 			t.Errorf("%+v, %+v", door.Longest, gone)
 		}
 		if h := p.elsewhere("door", "web-1:1"); h == nil || h.User != "ann" {

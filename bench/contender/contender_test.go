@@ -159,7 +159,9 @@ func TestUnrestedGoesToRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rests.Close()
-	for what, c := range map[string]Contender{Unrested.Name: open(t, Unrested, server), "requests of an agent": rests.Unrested()} {
+	for what, c := range map[string]Contender{
+		Unrested.Name: open(t, Unrested, server), "requests of an agent": rests.Unrested(),
+	} {
 		const cycles = 50
 		before := server.Calls("evalsha")
 		for range cycles {

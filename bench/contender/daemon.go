@@ -11,7 +11,8 @@ import (
 // a daemon's socket, and not that of Redis.
 var Daemon = Kind{
 	Name: "lockagent-daemon", Family: Lockagent, Waits: true,
-	Setup: "agentclient.Dial, as it comes, in each process; `lockagent serve` with its defaults, and with `--redis` where others use Redis",
+	Setup: "agentclient.Dial, as it comes, in each process; `lockagent serve` with its defaults, and with `--redis` " +
+		"where others use Redis",
 	Open: func(ctx context.Context, socket string) (Contender, error) {
 		locks, err := agentclient.Dial(ctx, socket)
 		if err != nil {

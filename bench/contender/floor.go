@@ -15,13 +15,15 @@ import (
 var floorKinds = []Kind{
 	{
 		Name: "floor", Family: Floor,
-		Setup: "rueidis as it comes: a pool of blocking connections that changes to four pipelined ones under load. What the targets call the floor",
-		Open:  openFloor(rueidis.ClientOption{}),
+		Setup: "rueidis as it comes: a pool of blocking connections that changes to four pipelined ones under load. What " +
+			"the targets call the floor",
+		Open: openFloor(rueidis.ClientOption{}),
 	},
 	{
 		Name: "floor-1conn", Family: Floor,
-		Setup: "rueidis with PipelineMultiplex -1: all calls share one pipelined connection, which is best where many goroutines share few cores",
-		Open:  openFloor(rueidis.ClientOption{PipelineMultiplex: -1}),
+		Setup: "rueidis with PipelineMultiplex -1: all calls share one pipelined connection, which is best where many " +
+			"goroutines share few cores",
+		Open: openFloor(rueidis.ClientOption{PipelineMultiplex: -1}),
 	},
 	{
 		Name: "floor-pipe", Family: Floor,
@@ -34,9 +36,18 @@ var floorKinds = []Kind{
 const floorLease = "30000"
 
 var (
-	takeScript    = rueidis.NewLuaScript(`return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])`)
-	giveScript    = rueidis.NewLuaScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
-	giveOnScript  = rueidis.NewLuaScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) redis.call('PUBLISH', ARGV[2], '0') return 1 end return 0`)
+	takeScript = rueidis.NewLuaScript(`return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])`)
+	giveScript = rueidis.NewLuaScript(
+		`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
+	)
+	giveOnScript = rueidis.NewLuaScript(
+		`if redis.call('GET', KEYS[1]) == ARGV[1] then
+  redis.call('DEL', KEYS[1])
+  redis.call('PUBLISH', ARGV[2], '0')
+  return 1
+end
+return 0`,
+	)
 	takeOneScript = rueidis.NewLuaScript(`if redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('HSET', KEYS[1], ARGV[1], '1')
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
@@ -162,7 +173,9 @@ func (f *FloorClient) Subscribe(ctx context.Context, channel string, ready, rece
 			ready()
 		}
 	})
-	return f.client.Receive(ctx, f.client.B().Subscribe().Channel(channel).Build(), func(rueidis.PubSubMessage) { receive() })
+	return f.client.Receive(
+		ctx, f.client.B().Subscribe().Channel(channel).Build(), func(rueidis.PubSubMessage) { receive() },
+	)
 }
 
 // Extend renews many locks in one call, and returns how many there were.
@@ -182,7 +195,9 @@ func (f *FloorClient) TakeAll(ctx context.Context, names []string) error {
 // GiveAll deletes them again, and tells those who wait.
 func (f *FloorClient) GiveAll(ctx context.Context, names []string) error {
 	if len(names) == 1 {
-		return done(giveOneScript.Exec(ctx, f.client, names, []string{OneToken, "redisson_lock__channel:{" + names[0] + "}"}), 1)
+		return done(
+			giveOneScript.Exec(ctx, f.client, names, []string{OneToken, "redisson_lock__channel:{" + names[0] + "}"}), 1,
+		)
 	}
 	return done(giveAllScript.Exec(ctx, f.client, names, []string{OneToken}), len(names))
 }

@@ -11,7 +11,8 @@ import (
 
 var lockagentKinds = []Kind{{
 	Name: "lockagent", Family: Lockagent, Waits: true,
-	Setup: "channelapi over redisstore.Open, both as they come: leases of 30 s that are renewed, hand-off with its default budget",
+	Setup: "channelapi over redisstore.Open, both as they come: leases of 30 s that are renewed, hand-off with its " +
+		"default budget",
 	Open: func(ctx context.Context, addr string) (Contender, error) {
 		return OpenAgent(ctx, addr, channelapi.Config{}, nil)
 	},
@@ -42,7 +43,9 @@ type Agent struct {
 }
 
 // OpenAgent opens lockagent over a store on Redis. wrap decorates the store, if it is not nil.
-func OpenAgent(ctx context.Context, addr string, cfg channelapi.Config, wrap func(lockagent.Store) lockagent.Store) (*Agent, error) {
+func OpenAgent(
+	ctx context.Context, addr string, cfg channelapi.Config, wrap func(lockagent.Store) lockagent.Store,
+) (*Agent, error) {
 	store, err := redisstore.Config{GraceFirst: redisstore.NoGraceFirst}.Open(ctx, "redis://"+addr)
 	if err != nil {
 		return nil, err

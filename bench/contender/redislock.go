@@ -17,8 +17,9 @@ var redislockKinds = []Kind{
 	},
 	{
 		Name: "redislock-best", Family: Redislock, Waits: true,
-		Setup: "64 connections, so that none of 64 goroutines waits for one, and tries 4 ms apart: faster hand-off for more commands",
-		Open:  openRedislock(&redis.Options{PoolSize: 64}, 4*time.Millisecond),
+		Setup: "64 connections, so that none of 64 goroutines waits for one, and tries 4 ms apart: faster hand-off for " +
+			"more commands",
+		Open: openRedislock(&redis.Options{PoolSize: 64}, 4*time.Millisecond),
 	},
 }
 

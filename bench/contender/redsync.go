@@ -30,9 +30,12 @@ var redsyncKinds = []Kind{
 	},
 	{
 		Name: "redsync-best", Family: Redsync, Waits: true, Sends: []string{"set", "setnx"},
-		Setup: "a rueidis client with one connection, which pipelines best, tries without end, 2 to 6 ms apart: faster hand-off for more commands",
+		Setup: "a rueidis client with one connection, which pipelines best, tries without end, 2 to 6 ms apart: faster " +
+			"hand-off for more commands",
 		Open: func(_ context.Context, addr string) (Contender, error) {
-			client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, PipelineMultiplex: -1})
+			client, err := rueidis.NewClient(rueidis.ClientOption{
+				InitAddress: []string{addr}, DisableCache: true, PipelineMultiplex: -1,
+			})
 			if err != nil {
 				return nil, err
 			}

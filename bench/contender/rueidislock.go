@@ -15,7 +15,8 @@ var rueidislockKinds = []Kind{
 	},
 	{
 		Name: "rueidislock-best", Family: Rueidislock, Waits: true,
-		Setup: "KeyMajority 1, which is as safe on one server, NoLoopTracking, as its README advises for speed, and one connection, which pipelines best",
+		Setup: "KeyMajority 1, which is as safe on one server, NoLoopTracking, as its README advises for speed, and one " +
+			"connection, which pipelines best",
 		Open: openRueidislock(rueidislock.LockerOption{
 			KeyMajority: 1, NoLoopTracking: true, ClientOption: rueidis.ClientOption{PipelineMultiplex: -1},
 		}),

@@ -32,6 +32,8 @@ func TestEventsAuditIndependent(t *testing.T) {
 	auditor(log, "--file", "-").expect(t, cli.ExitOK, []string{"second opinion: proven: "}, nil)
 	all := strings.SplitAfter(log, "\n")
 	less := strings.Join(append(all[:len(all)/2:len(all)/2], all[len(all)/2+1:]...), "")
-	auditor(less, "--file", "-").expect(t, cli.ExitIncomplete, []string{"second opinion: no verdict: between records "}, nil)
+	auditor(less, "--file", "-").expect(
+		t, cli.ExitIncomplete, []string{"second opinion: no verdict: between records "}, nil,
+	)
 	auditor("", "--lock", "a").expect(t, cli.ExitUsage, nil, []string{"--independent judges a whole log"})
 }

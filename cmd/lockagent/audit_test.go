@@ -40,11 +40,15 @@ func TestEventsAuditCheckpoint(t *testing.T) {
 		t.Errorf("there are the files %v, %v", files, err)
 	}
 
-	auditor(kept(t)).expect(t, cli.ExitUsage, nil, []string{"is of another stream", "Try: lockagent events audit --dir ", " --checkpoint "})
+	auditor(kept(t)).expect(t, cli.ExitUsage, nil, []string{
+		"is of another stream", "Try: lockagent events audit --dir ", " --checkpoint ",
+	})
 	if err := os.WriteFile(checkpoint, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	auditor(dir).expect(t, cli.ExitUsage, nil, []string{"no checkpoint of an audit", "Try: lockagent events audit --dir ", " --checkpoint "})
+	auditor(dir).expect(t, cli.ExitUsage, nil, []string{
+		"no checkpoint of an audit", "Try: lockagent events audit --dir ", " --checkpoint ",
+	})
 }
 
 // changes decodes the lines of an audit that goes on.
@@ -89,7 +93,8 @@ func TestEventsAuditFollows(t *testing.T) {
 	metrics := scrape(t, regexp.MustCompile(`Metrics: (http://\S+)`).FindStringSubmatch(r.stderr.String())[1])
 	for _, want := range []string{
 		`lockagent_audit_verdict{verdict="violated"} 1`, `lockagent_audit_verdict{verdict="proven"} 0`,
-		"lockagent_audit_violations_total 1", "lockagent_audit_holes 0", "lockagent_audit_horizon_lag_seconds ", "lockagent_audit_pending 0", "lockagent_audit_events_total ",
+		"lockagent_audit_violations_total 1", "lockagent_audit_holes 0", "lockagent_audit_horizon_lag_seconds ",
+		"lockagent_audit_pending 0", "lockagent_audit_events_total ",
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics do not have %q:\n%s", want, metrics)
@@ -107,7 +112,10 @@ func TestEventsAuditFollowsInText(t *testing.T) {
 	t.Parallel()
 	url := logged(t)
 	r := start(t, "events", "audit", "--follow", "--nats", url)
-	r.await(t, "the verdict", func(text string) bool { return strings.Contains(text, "\nproven: nothing overlapped that must not\n") })
+	r.await(
+		t, "the verdict",
+		func(text string) bool { return strings.Contains(text, "\nproven: nothing overlapped that must not\n") },
+	)
 	r.interrupt(t).expect(t, cli.ExitOK, []string{"  up to position "}, nil)
 }
 
@@ -116,13 +124,16 @@ func publishOverlap(t *testing.T, url string) {
 	t.Helper()
 	publishers := make(map[lockagent.AgentID]*natslog.Publisher)
 	ctx := waittest.Context(t)
-	err := events.ReadLines(strings.NewReader(logtest.Overlapping(t, time.Now())), func(r *events.Record, err error) error {
+	log := strings.NewReader(logtest.Overlapping(t, time.Now()))
+	err := events.ReadLines(log, func(r *events.Record, err error) error {
 		if err != nil {
 			return err
 		}
 		p := publishers[r.Agent]
 		if p == nil {
-			if p, err = natslog.NewPublisher(natslog.Config{Connection: natslog.Connection{URL: url}, Agent: r.Agent}); err != nil {
+			if p, err = natslog.NewPublisher(natslog.Config{
+				Connection: natslog.Connection{URL: url}, Agent: r.Agent,
+			}); err != nil {
 				return err
 			}
 			publishers[r.Agent] = p
@@ -174,8 +185,14 @@ func TestEventsAuditAcknowledges(t *testing.T) {
 	}
 	publishOverlap(t, url)
 	auditor().expect(t, cli.ExitViolated, []string{"violated: 1 "}, nil)
-	auditor("--acknowledge", "we know").expect(t, cli.ExitOK, []string{"proven: ", "acknowledged: by ", "1 violation (we know)", `violation: "orders/42": two holds overlapped`}, nil)
-	auditor("--acknowledge", "again").expect(t, cli.ExitOK, []string{"proven: "}, []string{"there is nothing to acknowledge"})
+	auditor("--acknowledge", "we know").expect(
+		t, cli.ExitOK,
+		[]string{"proven: ", "acknowledged: by ", "1 violation (we know)", `violation: "orders/42": two holds overlapped`},
+		nil,
+	)
+	auditor("--acknowledge", "again").expect(
+		t, cli.ExitOK, []string{"proven: "}, []string{"there is nothing to acknowledge"},
+	)
 	auditor().expect(t, cli.ExitOK, []string{"proven: ", "acknowledged: by "}, nil)
 }
 
@@ -205,12 +222,16 @@ func TestEventsAuditFollowsANewStream(t *testing.T) {
 	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	checkpoint := filepath.Join(t.TempDir(), "audit.json")
 	r := start(t, "events", "audit", "--follow", "--nats", server.URL(), "--checkpoint", checkpoint)
-	r.stderr.await(t, "that it waits", func(text string) bool { return strings.Contains(text, "waiting for the first agent") })
+	r.stderr.await(
+		t, "that it waits", func(text string) bool { return strings.Contains(text, "waiting for the first agent") },
+	)
 	call(t, "demo", "--nats", server.URL(), "--duration", "100ms").expect(t, cli.ExitOK, nil, nil)
 	r.await(t, "the verdict", func(text string) bool { return strings.Contains(text, "\nproven: ") })
 	r.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 	other := kept(t)
-	call(t, "events", "audit", "--dir", other, "--checkpoint", checkpoint).expect(t, cli.ExitUsage, nil, []string{"is of another stream"})
+	call(t, "events", "audit", "--dir", other, "--checkpoint", checkpoint).expect(
+		t, cli.ExitUsage, nil, []string{"is of another stream"},
+	)
 }
 
 // What is worth trying works as it is written: it names the same log.

@@ -39,12 +39,15 @@ func TestServeWithAJournalThatItCannotRead(t *testing.T) {
 		if err := os.WriteFile(name, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		call(t, "serve", "--socket", path, "--state-dir", path+".state").expect(t, cli.ExitFailed, nil, []string{name, change.says})
+		call(t, "serve", "--socket", path, "--state-dir", path+".state").expect(
+			t, cli.ExitFailed, nil, []string{name, change.says},
+		)
 		if now, err := os.ReadFile(name); err != nil || !bytes.Equal(now, bad) {
 			t.Errorf("%s: the file has changed: %v", what, err)
 		}
 	}
-	if err := os.WriteFile(name, content[:len(content)-1], 0o600); err != nil { // cut off at the end, as a kill may leave it
+	if err := os.WriteFile(name, content[:len(content)-1], 0o600); err != nil {
+		// Cut off at the end, as a kill may leave it.
 		t.Fatal(err)
 	}
 	serveProcess(t, path, nil).stderr.await(t, "what was not recovered", says("the end of the journal does not count"))
@@ -79,7 +82,9 @@ func TestADamagedJournalThatIsMovedAway(t *testing.T) {
 			if out, err := exec.Command("sh", "-c", try).CombinedOutput(); err != nil {
 				t.Fatalf("%q: %v: %s", try, err, out)
 			}
-			call(t, "serve", "--socket", path, "--state-dir", path+".state").expect(t, cli.ExitFailed, nil, []string{"the journal of the daemon before is missing"})
+			call(t, "serve", "--socket", path, "--state-dir", path+".state").expect(
+				t, cli.ExitFailed, nil, []string{"the journal of the daemon before is missing"},
+			)
 			if now, err := os.ReadFile(name + ".damaged"); err != nil || !bytes.Equal(now, content) {
 				t.Errorf("the file is not there as it was: %v", err)
 			}

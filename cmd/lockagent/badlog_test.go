@@ -36,7 +36,8 @@ func TestLogsThatCannotBeRead(t *testing.T) {
 	if _, err := z.Write([]byte(log)); err != nil || z.Close() != nil {
 		t.Fatal(err)
 	}
-	zipped, wide := file("log.jsonl.gz", packed.String()), file("wide.jsonl", "\xff\xfe"+strings.Join(strings.Split(log, ""), "\x00")+"\x00")
+	zipped := file("log.jsonl.gz", packed.String())
+	wide := file("wide.jsonl", "\xff\xfe"+strings.Join(strings.Split(log, ""), "\x00")+"\x00")
 	marked := file("marked.jsonl", "\xef\xbb\xbf"+log)
 
 	audit, holders := []string{"audit"}, []string{"holders"}
@@ -52,20 +53,75 @@ func TestLogsThatCannotBeRead(t *testing.T) {
 	}{
 		{"NoFile", all, []string{"--file", missing}, cli.ExitUsage, "no such file", " --file events.jsonl\n"},
 		{"FileIsDirectory", all, []string{"--file", dir}, cli.ExitUsage, "is a directory", " --dir " + dir},
-		{"Binary", all, []string{"--file", binary}, cli.ExitUsage, "this is no event log in lines of JSON", "lockagent events tail --all --follow=false --format jsonl > "},
-		{"Compressed", all, []string{"--file", zipped}, cli.ExitUsage, "the event log is compressed by gzip", "gzip -dc " + zipped + " | lockagent events "},
-		{"InUTF16", all, []string{"--file", wide}, cli.ExitUsage, "the event log is in UTF-16", "iconv -f UTF-16 -t UTF-8 " + wide + " | lockagent events "},
+		{
+			"Binary", all,
+			[]string{"--file", binary},
+			cli.ExitUsage, "this is no event log in lines of JSON",
+			"lockagent events tail --all --follow=false --format jsonl > ",
+		},
+		{
+			"Compressed", all,
+			[]string{"--file", zipped},
+			cli.ExitUsage, "the event log is compressed by gzip",
+			"gzip -dc " + zipped + " | lockagent events ",
+		},
+		{
+			"InUTF16", all,
+			[]string{"--file", wide},
+			cli.ExitUsage, "the event log is in UTF-16",
+			"iconv -f UTF-16 -t UTF-8 " + wide + " | lockagent events ",
+		},
 		{"WithAMark", [][]string{history, state, holders}, []string{"--file", marked}, cli.ExitOK, "", ""},
-		{"NoDirectory", all, []string{"--dir", missing}, cli.ExitUsage, "there is no directory", "lockagent demo --keep " + missing},
+		{
+			"NoDirectory", all,
+			[]string{"--dir", missing},
+			cli.ExitUsage, "there is no directory",
+			"lockagent demo --keep " + missing,
+		},
 		{"DirectoryIsFile", all, []string{"--dir", notes}, cli.ExitUsage, "is no directory", " --file " + notes},
-		{"OtherDirectory", all, []string{"--dir", dir}, cli.ExitEmpty, "there is no event log in", "lockagent demo --keep demo.log"},
-		{"NothingReadable", [][]string{history, state, holders}, []string{"--file", notes}, cli.ExitFailed, "that can be read: 1 message cannot", "lockagent events audit --file " + notes},
+		{
+			"OtherDirectory", all,
+			[]string{"--dir", dir},
+			cli.ExitEmpty, "there is no event log in",
+			"lockagent demo --keep demo.log",
+		},
+		{
+			"NothingReadable",
+			[][]string{history, state, holders},
+			[]string{"--file", notes},
+			cli.ExitFailed,
+			"that can be read: 1 message cannot", "lockagent events audit --file " + notes,
+		},
 		{"NothingReadable", [][]string{audit}, []string{"--file", notes}, cli.ExitIncomplete, "not proven: incomplete", ""},
-		{"NothingReadable", [][]string{{"tail"}}, []string{"--file", notes}, cli.ExitFailed, "line 1: ", "lockagent events audit --file " + notes},
-		{"Torn", [][]string{history, state, holders}, []string{"--file", torn}, cli.ExitOK, "1 message cannot be read, so this may lack something; see lockagent events audit --file " + torn, ""},
+		{
+			"NothingReadable",
+			[][]string{{"tail"}},
+			[]string{"--file", notes},
+			cli.ExitFailed, "line 1: ",
+			"lockagent events audit --file " + notes,
+		},
+		{
+			"Torn",
+			[][]string{history, state, holders},
+			[]string{"--file", torn},
+			cli.ExitOK,
+			"1 message cannot be read, so this may lack something; see lockagent events audit --file " + torn, "",
+		},
 		{"Torn", [][]string{audit}, []string{"--file", torn}, cli.ExitIncomplete, "not proven", ""},
-		{"Foreign", [][]string{history, state, holders}, []string{"--file", foreign}, cli.ExitOK, "1 event is of kinds or versions that this program does not know", ""},
-		{"Empty", [][]string{history, state, holders}, []string{"--file", empty}, cli.ExitEmpty, "the event log has nothing", "lockagent "},
+		{
+			"Foreign",
+			[][]string{history, state, holders},
+			[]string{"--file", foreign},
+			cli.ExitOK,
+			"1 event is of kinds or versions that this program does not know", "",
+		},
+		{
+			"Empty",
+			[][]string{history, state, holders},
+			[]string{"--file", empty},
+			cli.ExitEmpty, "the event log has nothing",
+			"lockagent ",
+		},
 		{"Empty", [][]string{audit}, []string{"--file", empty}, cli.ExitEmpty, "the event log is empty", "lockagent "},
 	} {
 		for _, verb := range test.verbs {
@@ -88,10 +144,11 @@ func TestTryOfACompressedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for verb, want := range map[string]string{
-		"audit --lock orders/> --since 1h --independent=false": "audit --lock 'orders/>' --since 1h --independent=false --file -",
-		"history orders/42 --last 5":                           "history orders/42 --last 5 --file -",
-		"history orders/> --format jsonl":                      "history 'orders/>' --format jsonl --file -",
-		"tail --kind granted,lost --agent a --agent b":         "tail --kind granted,lost --agent a,b --file -",
+		"audit --lock orders/> --since 1h --independent=false": "audit --lock 'orders/>' --since 1h --independent=false " +
+			"--file -",
+		"history orders/42 --last 5":                   "history orders/42 --last 5 --file -",
+		"history orders/> --format jsonl":              "history 'orders/>' --format jsonl --file -",
+		"tail --kind granted,lost --agent a --agent b": "tail --kind granted,lost --agent a,b --file -",
 	} {
 		r := call(t, append(append([]string{"events"}, strings.Fields(verb)...), "--file", path)...)
 		r.expect(t, cli.ExitUsage, nil, []string{"\nTry: gzip -dc " + path + " | lockagent events " + want + "\n"})
@@ -116,25 +173,36 @@ func TestCheckpointsThatCannotBeUsed(t *testing.T) {
 	}{
 		"Empty":        {"", "no checkpoint of an audit that this version can resume from"},
 		"OtherVersion": {strings.Replace(string(good), `"version":`, `"version":9`, 1), "it has version 9"},
-		"Altered":      {strings.Replace(string(good), `"snapshot":{"`, `"snapshot":{ "`, 1), "no checkpoint of an audit that this version can resume from"},
-		"Torn":         {string(good[:len(good)/2]), "no checkpoint of an audit that this version can resume from"},
+		"Altered": {
+			strings.Replace(string(good), `"snapshot":{"`, `"snapshot":{ "`, 1),
+			"no checkpoint of an audit that this version can resume from",
+		},
+		"Torn": {string(good[:len(good)/2]), "no checkpoint of an audit that this version can resume from"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(dir, name)
 			if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			audit(path).expect(t, cli.ExitUsage, nil, []string{path + ": " + "no checkpoint", test.says, "\nTry: lockagent events audit --dir " + cli.ShellWord(log) + " --checkpoint " + path + ".new\n"})
+			audit(path).expect(t, cli.ExitUsage, nil, []string{
+				path + ": " + "no checkpoint", test.says,
+				"\nTry: lockagent events audit --dir " + cli.ShellWord(log) + " --checkpoint " + path + ".new\n",
+			})
 			if left, err := os.ReadFile(path); err != nil || string(left) != test.content {
 				t.Errorf("the file was changed: %v", err)
 			}
 		})
 	}
-	audit(dir).expect(t, cli.ExitUsage, nil, []string{"the checkpoint cannot be read", "\nTry: lockagent events audit --dir " + cli.ShellWord(log) + " --checkpoint audit.json\n"})
+	audit(dir).expect(t, cli.ExitUsage, nil, []string{
+		"the checkpoint cannot be read",
+		"\nTry: lockagent events audit --dir " + cli.ShellWord(log) + " --checkpoint audit.json\n",
+	})
 }
 
 // Whoever mistypes the name of a lock is not told that it is proven.
 func TestAuditOfALockThatIsNotThere(t *testing.T) {
 	r := callWith(t, logtest.LossOf(t, logtest.Begun), "events", "audit", "--file", "-", "--lock", "orders/4")
-	r.expect(t, cli.ExitEmpty, []string{"empty: there are no holds\n"}, []string{`the event log has no holds of "orders/4"`, "Try: lockagent events holders --file -\n"})
+	r.expect(t, cli.ExitEmpty, []string{"empty: there are no holds\n"}, []string{
+		`the event log has no holds of "orders/4"`, "Try: lockagent events holders --file -\n",
+	})
 }

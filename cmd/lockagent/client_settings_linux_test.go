@@ -63,7 +63,10 @@ func TestClientsReadNoSettings(t *testing.T) {
 		if c.verb != "" {
 			covered = append(covered, c.verb)
 		}
-		script.WriteString("try='" + strings.ReplaceAll(c.line, "'", `'\''`) + `'; eval "$try" >out 2>errs || { echo "exit code $?: $try"; cat errs; }` + "\n")
+		script.WriteString(
+			"try='" + strings.ReplaceAll(c.line, "'", `'\''`) +
+				`'; eval "$try" >out 2>errs || { echo "exit code $?: $try"; cat errs; }` + "\n",
+		)
 	}
 	slices.Sort(clients)
 	slices.Sort(covered)
@@ -102,10 +105,13 @@ func TestClientsReadNoSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := runDaemon(t)
-			const place = `mount -t tmpfs lockagent /run && mkdir /run/lockagent && ln -s "$1" /run/lockagent/agent.sock || exit 99` + "\n"
+			const place = `mount -t tmpfs lockagent /run && mkdir /run/lockagent && ` +
+				`ln -s "$1" /run/lockagent/agent.sock || exit 99` + "\n"
 			cmd := ownMounts(exec.CommandContext(t.Context(), "sh", "-c", place+script.String(), "sh", d.Path))
 			cmd.Dir = t.TempDir()
-			cmd.Env = append(append(os.Environ(), "PATH="+newBin(t)+":"+os.Getenv("PATH"), "HOME="+cmd.Dir, "SHELL=/bin/sh"), environ...)
+			cmd.Env = append(
+				append(os.Environ(), "PATH="+newBin(t)+":"+os.Getenv("PATH"), "HOME="+cmd.Dir, "SHELL=/bin/sh"), environ...,
+			)
 			out, err := cmd.CombinedOutput()
 			if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() == 99 {
 				machinetest.Needs(t, err)

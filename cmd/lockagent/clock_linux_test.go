@@ -14,7 +14,9 @@ import (
 
 // elsewhere are programs that put another one where it does not know the clock of the others, or has another one.
 var elsewhere = map[string]struct{ script, says string }{
-	"no boot id":             {`exec unshare -p -f --kill-child sh -c 'mount -t proc -o subset=pid proc /proc && exec "$@"' sh "$@"`, "boot_id"},
+	"no boot id": {
+		`exec unshare -p -f --kill-child sh -c 'mount -t proc -o subset=pid proc /proc && exec "$@"' sh "$@"`, "boot_id",
+	},
 	"another time namespace": {`exec unshare -T -f --kill-child --boottime 100000 "$@"`, "time namespace"},
 }
 
@@ -54,7 +56,9 @@ func TestAnotherClock(t *testing.T) {
 			}
 			call(t, "renew", "--socket", d.Path, "--ttl", "1h", handle).expect(t, cli.ExitOK, nil, nil) // the claim is as it was
 			if place.says == "boot_id" {
-				run("doctor", "--socket", d.Path, "--state-dir", t.TempDir()).expect(t, cli.ExitFailed, []string{"deadlines\terror\tthis process cannot read"}, nil)
+				run("doctor", "--socket", d.Path, "--state-dir", t.TempDir()).expect(
+					t, cli.ExitFailed, []string{"deadlines\terror\tthis process cannot read"}, nil,
+				)
 			}
 			run("ls", "--socket", d.Path).expect(t, cli.ExitOK, []string{"door"}, nil)
 			run("break", "--socket", d.Path, "--yes", "door").expect(t, cli.ExitOK, nil, nil)
@@ -67,7 +71,9 @@ func TestAnotherClock(t *testing.T) {
 			if told := d.stderr.String(); strings.Contains(told, "clients refuse locks") != (place.says == "boot_id") {
 				t.Errorf("the daemon says of its clock: %s", told)
 			}
-			apart(t, "lock", "--socket", path, "door", "echo", "it ran").expect(t, cli.ExitNoDaemon, nil, []string{"the deadlines of the daemon mean nothing to this process", place.says})
+			apart(t, "lock", "--socket", path, "door", "echo", "it ran").expect(t, cli.ExitNoDaemon, nil, []string{
+				"the deadlines of the daemon mean nothing to this process", place.says,
+			})
 			looks := &testDaemon{Daemon: client.New(path)}
 			defer looks.Close()
 			looks.until(t, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld()+l.GetWaiting() == 0 })

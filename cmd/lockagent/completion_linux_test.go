@@ -24,7 +24,10 @@ func TestShellsComplete(t *testing.T) {
 	bin := newBin(t)
 	// In bash the script wants functions of a package that need not be installed. These are as much of them as it uses.
 	const bash = `
-_get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${COMP_WORDS[COMP_CWORD]}; prev=${COMP_WORDS[COMP_CWORD-1]}; }
+_get_comp_words_by_ref() {
+	words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD
+	cur=${COMP_WORDS[COMP_CWORD]}; prev=${COMP_WORDS[COMP_CWORD-1]}
+}
 __ltrim_colon_completions() { :; }
 compopt() { :; }
 source <(lockagent completion bash)
@@ -69,7 +72,10 @@ complete_line() {
 				args := slices.Clone(args)
 				args[len(args)-1] += "complete_line '" + line + "'"
 				cmd := exec.CommandContext(t.Context(), path, args...)
-				cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+d.Path, "HOME="+bin, "ZDOTDIR="+bin, "TERM=xterm")
+				cmd.Env = append(
+					os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+d.Path, "HOME="+bin, "ZDOTDIR="+bin,
+					"TERM=xterm",
+				)
 				out, err := cmd.CombinedOutput()
 				if err != nil {
 					t.Fatalf("%v\n%s", err, out)
@@ -85,7 +91,8 @@ complete_line() {
 				"lockagent lock --also oth": {"other"},
 			} {
 				var got string
-				waittest.Until(t, fmt.Sprintf("%s completes %q to %q", shell, line, want), func() bool { // nobody waits for a daemon that is slow
+				waittest.Until(t, fmt.Sprintf("%s completes %q to %q", shell, line, want), func() bool {
+					// Nobody waits for a daemon that is slow.
 					got = completed(line)
 					return !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(got, w) })
 				})

@@ -58,7 +58,8 @@ func TestConfigShow(t *testing.T) {
 		Version  int
 		Settings []settingView
 	}
-	if err := json.Unmarshal([]byte(r.stdout), &all); err != nil || all.Version != 1 || len(all.Settings) != len(config.All()) {
+	if err := json.Unmarshal([]byte(r.stdout), &all); err != nil || all.Version != 1 ||
+		len(all.Settings) != len(config.All()) {
 		t.Fatalf("%v: %s", err, r.stdout)
 	}
 	want := map[string]settingView{
@@ -77,7 +78,10 @@ func TestConfigShow(t *testing.T) {
 		t.Errorf("missing are %v", want)
 	}
 
-	call(t, "config", "show", "--format", "jsonl").expect(t, cli.ExitOK, []string{`{"key":"host","value":"web-1","from":"file","at":"` + file + `:1","live":false}` + "\n"}, nil)
+	call(t, "config", "show", "--format", "jsonl").expect(
+		t, cli.ExitOK, []string{`{"key":"host","value":"web-1","from":"file","at":"` + file + `:1","live":false}` + "\n"},
+		nil,
+	)
 }
 
 func TestConfigShowOfNothing(t *testing.T) {
@@ -94,22 +98,33 @@ func TestConfigValidate(t *testing.T) {
 	t.Setenv("LOCKAGENT_CONFIG", "")
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	if _, err := os.Stat("/etc/lockagent/config.yaml"); err != nil {
-		call(t, "config", "validate").expect(t, cli.ExitOK, []string{"there is no configuration file; flags and environment are valid\n"}, nil)
+		call(t, "config", "validate").expect(
+			t, cli.ExitOK, []string{"there is no configuration file; flags and environment are valid\n"}, nil,
+		)
 	}
 	file = settings(t, "redsi:\n  url: redis://a\nlease: {duration: 5}\n")
 	const help = "\nTry: lockagent config default    (prints a file that is valid, and says what each setting means)\n"
 	for _, verb := range []string{"validate", "show"} {
 		r := call(t, "config", verb, "--log-level", "loud")
-		r.expect(t, cli.ExitConfig, nil, []string{"lockagent: 3 problems with the settings:\n  --log-level wants ", file + ":1: redsi is no setting; did you mean redis?\n", file + ":3: lease.duration wants", help})
+		r.expect(t, cli.ExitConfig, nil, []string{
+			"lockagent: 3 problems with the settings:\n  --log-level wants ",
+			file + ":1: redsi is no setting; did you mean redis?\n", file + ":3: lease.duration wants", help,
+		})
 		if r.stdout != "" {
 			t.Errorf("stdout says %q", r.stdout)
 		}
 	}
 	settings(t, "rules: [{match: a, allow: [look], users: [rooot, root]}]\n") // which serve and reload say as well
-	call(t, "config", "validate").expect(t, cli.ExitConfig, nil, []string{`:1: rules.1 names the user "rooot", which this host does not have; did you mean root?`, help})
+	call(t, "config", "validate").expect(t, cli.ExitConfig, nil, []string{
+		`:1: rules.1 names the user "rooot", which this host does not have; did you mean root?`, help,
+	})
 	settings(t, "redsi: {}")
-	call(t, "config", "validate").expect(t, cli.ExitConfig, nil, []string{":1: redsi is no setting; did you mean redis?\n", help})
-	call(t, "config", "validate", "--config", "/no/such/file").expect(t, cli.ExitConfig, nil, []string{"lockagent: /no/such/file: there is no such file", help})
+	call(t, "config", "validate").expect(t, cli.ExitConfig, nil, []string{
+		":1: redsi is no setting; did you mean redis?\n", help,
+	})
+	call(t, "config", "validate", "--config", "/no/such/file").expect(t, cli.ExitConfig, nil, []string{
+		"lockagent: /no/such/file: there is no such file", help,
+	})
 }
 
 func TestConfigDefaultIsValid(t *testing.T) {

@@ -31,24 +31,39 @@ func TestNATSFlags(t *testing.T) {
 		return append(args, "--nats", url, "--nats-user", user, "--nats-password-file", password)
 	}
 	// On a slow machine it may prove nothing in so short a time. It publishes all the same.
-	r := call(t, as("joe", password, "demo", "--duration", "100ms", "--agents", "2", "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...)
+	r := call(
+		t,
+		as(
+			"joe", password, "demo", "--duration", "100ms", "--agents", "2", "--nats-stream", "OTHER", "--nats-prefix",
+			"my.locks",
+		)...,
+	)
 	if !strings.Contains(r.stdout, "Event log: in NATS.") || !strings.Contains(r.stdout, "none dropped") {
 		t.Fatalf("the demo has not published: %+v", r)
 	}
 
 	read := as("joe", password, replayAll...)
-	call(t, append(read, "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...).expect(t, cli.ExitOK, []string{"agentstopped"}, nil)
+	call(t, append(read, "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...).expect(
+		t, cli.ExitOK, []string{"agentstopped"}, nil,
+	)
 	call(t, read...).expect(t, cli.ExitEmpty, nil, []string{"no such stream", "LOCKAGENT"})
-	call(t, as("joe", password, "events", "audit", "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...).expect(t, cli.ExitOK, []string{"proven: "}, nil)
+	call(t, as("joe", password, "events", "audit", "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...).expect(
+		t, cli.ExitOK, []string{"proven: "}, nil,
+	)
 
 	t.Run("FromTheEnvironment", func(t *testing.T) {
-		for name, value := range map[string]string{"": url, "_USER": "joe", "_PASSWORD_FILE": password, "_STREAM": "OTHER", "_PREFIX": "my.locks", "_TLS_FIRST": "false"} {
+		for name, value := range map[string]string{
+			"": url, "_USER": "joe", "_PASSWORD_FILE": password, "_STREAM": "OTHER", "_PREFIX": "my.locks",
+			"_TLS_FIRST": "false",
+		} {
 			t.Setenv("LOCKAGENT_NATS"+name, value)
 		}
 		call(t, replayAll...).expect(t, cli.ExitOK, []string{"agentstopped"}, nil)
 		call(t, append(replayAll, "--nats-stream", "LOCKAGENT")...).expect(t, cli.ExitEmpty, nil, []string{"no such stream"})
 		t.Setenv("LOCKAGENT_NATS_TLS_FIRST", "perhaps")
-		call(t, replayAll...).expect(t, cli.ExitUsage, nil, []string{`$LOCKAGENT_NATS_TLS_FIRST wants true or false, not "perhaps"`})
+		call(t, replayAll...).expect(t, cli.ExitUsage, nil, []string{
+			`$LOCKAGENT_NATS_TLS_FIRST wants true or false, not "perhaps"`,
+		})
 	})
 
 	t.Run("WrongPassword", func(t *testing.T) {
@@ -74,7 +89,9 @@ func TestNATSFlags(t *testing.T) {
 		if err := server.Stop(); err != nil {
 			t.Fatal(err)
 		}
-		call(t, append(replayAll, "--nats", server.URL())...).expect(t, cli.ExitUnavailable, nil, []string{"connect to NATS", "Try: "})
+		call(t, append(replayAll, "--nats", server.URL())...).expect(
+			t, cli.ExitUnavailable, nil, []string{"connect to NATS", "Try: "},
+		)
 	})
 }
 
@@ -113,10 +130,20 @@ func TestBadNATSFlags(t *testing.T) {
 			append(replayAll, "--nats", url, "--nats-stream", "a.b"),
 			`--nats-stream (or $LOCKAGENT_NATS_STREAM): "a.b" is not made of letters`,
 		},
-		"TooManyReplicas": {[]string{"demo", "--nats", guarded(t), "--nats-user", "joe", "--nats-password-file", password, "--nats-replicas", "6"}, "--nats-replicas (or $LOCKAGENT_NATS_REPLICAS): "},
-		"DemoWithoutURL":  {[]string{"demo", "--nats-token-file", password}, "--nats-token-file is about a NATS server; say which one with --nats"},
-		"NoLocks":         {[]string{"demo", "--no-locks", "--nats-token-file", password}, "so --nats-token-file makes no difference"},
-		"File":            {[]string{"events", "audit", "--file", "-", "--nats-domain", "hub"}, "--nats-domain"},
+		"TooManyReplicas": {
+			[]string{
+				"demo", "--nats", guarded(t), "--nats-user", "joe", "--nats-password-file", password, "--nats-replicas", "6",
+			},
+			"--nats-replicas (or $LOCKAGENT_NATS_REPLICAS): ",
+		},
+		"DemoWithoutURL": {
+			[]string{"demo", "--nats-token-file", password},
+			"--nats-token-file is about a NATS server; say which one with --nats",
+		},
+		"NoLocks": {
+			[]string{"demo", "--no-locks", "--nats-token-file", password}, "so --nats-token-file makes no difference",
+		},
+		"File": {[]string{"events", "audit", "--file", "-", "--nats-domain", "hub"}, "--nats-domain"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := call(t, test.args...)
@@ -139,7 +166,8 @@ func documentedOptions(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	documented := make(map[string]string)
-	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `--nats([a-z-]*)` \\|").FindAllStringSubmatch(string(page), -1) {
+	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `--nats([a-z-]*)` \\|")
+	for _, row := range rows.FindAllStringSubmatch(string(page), -1) {
 		documented[row[1]] = row[2]
 	}
 	return documented
@@ -151,7 +179,12 @@ func TestFlagsOfNATS(t *testing.T) {
 	for _, verb := range []struct {
 		name, flags string
 		makes       bool
-	}{{"demo", "nats", true}, {"events audit", "nats", false}, {"events forward", "nats", false}, {"events forward", "hub", true}} {
+	}{
+		{"demo", "nats", true},
+		{"events audit", "nats", false},
+		{"events forward", "nats", false},
+		{"events forward", "hub", true},
+	} {
 		cmd, _, err := newRoot().Find(strings.Fields(verb.name))
 		if err != nil {
 			t.Fatal(err)

@@ -23,10 +23,19 @@ func lockVerbs() []verb {
 
 // lookVerbs are those that look at the locks of the daemon.
 func lookVerbs() []verb {
-	return []verb{{"ls", "look", lookcmd.NewLs}, {"show", "look", lookcmd.NewShow}, {"watch", "look", lookcmd.NewWatch}, {"top", "look", lookcmd.NewTop}}
+	return []verb{
+		{"ls", "look", lookcmd.NewLs},
+		{"show", "look", lookcmd.NewShow},
+		{"watch", "look", lookcmd.NewWatch},
+		{"top", "look", lookcmd.NewTop},
+	}
 }
 
 // operateVerbs are those of operators.
 func operateVerbs() []verb {
-	return []verb{{"break", "operate", lockcmd.NewBreak}, {"drain", "operate", lockcmd.NewDrain}, {"doctor", "operate", servecmd.NewDoctor}}
+	return []verb{
+		{"break", "operate", lockcmd.NewBreak},
+		{"drain", "operate", lockcmd.NewDrain},
+		{"doctor", "operate", servecmd.NewDoctor},
+	}
 }

@@ -34,8 +34,10 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	r := call(t, "demo", "--duration", "300ms", "--lease", patientLease)
 	r.expect(t, cli.ExitOK, append(summaryLines,
-		"3 agents with 8 workers each contend for 4 locks for 300ms.\nStore: in memory. Event log: in an embedded NATS server.\n",
-		"  losses       none\n", "0 operations with an old token", "3 of 3 ended well", "Next: lockagent demo --no-locks"), nil)
+		"3 agents with 8 workers each contend for 4 locks for 300ms.\n"+
+			"Store: in memory. Event log: in an embedded NATS server.\n",
+		"  losses       none\n", "0 operations with an old token", "3 of 3 ended well", "Next: lockagent demo --no-locks"),
+		nil)
 	if r.stderr != "" {
 		t.Errorf("stderr says %q", r.stderr)
 	}
@@ -63,8 +65,10 @@ func TestDemoJSON(t *testing.T) {
 	r.expect(t, cli.ExitOK, nil, nil)
 	s := decodeSummary(t, r)
 	switch {
-	case !s.OK, s.Agents != 2, s.Workers != 3, s.Locks != 1, !s.Locked, s.Processes, s.Store != "memory", s.EventLog != "embedded",
-		s.Grants == 0, s.Updates == 0, s.LostUpdates != 0, s.Audit == nil, len(s.Checks) != 4, len(s.Counters) != 1, s.Waits.Max < s.Waits.P50:
+	case !s.OK, s.Agents != 2, s.Workers != 3, s.Locks != 1, !s.Locked, s.Processes, s.Store != "memory",
+		s.EventLog != "embedded",
+		s.Grants == 0, s.Updates == 0, s.LostUpdates != 0, s.Audit == nil, len(s.Checks) != 4, len(s.Counters) != 1,
+		s.Waits.Max < s.Waits.P50:
 		t.Errorf("the summary is wrong: %s", r.stdout)
 	}
 }
@@ -105,8 +109,8 @@ func grants(output string) []int {
 	return all
 }
 
-// working reports whether something was written: there were more grants than workers, and a worker writes before it asks
-// again.
+// working reports whether something was written: there were more grants than workers, and a worker writes before it
+// asks again.
 func working(output string) bool {
 	const workers = 3 * 8
 	g := grants(output)
@@ -117,7 +121,10 @@ func working(output string) bool {
 func TestDemoWithRedisRestartedEmpty(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	r := start(t, "demo", "--redis", server.URL(), "--processes", "3", "--duration", "1h", "--think", "20ms", "--lease", patientLease)
+	r := start(
+		t, "demo", "--redis", server.URL(), "--processes", "3", "--duration", "1h", "--think", "20ms", "--lease",
+		patientLease,
+	)
 	r.await(t, "it works", working)
 	server.Restart()
 	r.await(t, "it saw the reset", func(output string) bool { return strings.Contains(output, "store reset") })
@@ -135,7 +142,9 @@ func TestDemoWithRedisRestartedEmpty(t *testing.T) {
 func TestDemoWithRedisFlushed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	r := start(t, "demo", "--redis", server.URL(), "--duration", "1h", "--locks", "1", "--think", "300ms", "--lease", patientLease)
+	r := start(
+		t, "demo", "--redis", server.URL(), "--duration", "1h", "--locks", "1", "--think", "300ms", "--lease", patientLease,
+	)
 	for n := range 4 {
 		r.await(t, "it goes on", func(text string) bool { return len(grants(text)) > n })
 		server.Do("FLUSHALL")
@@ -201,7 +210,10 @@ func TestDemoMetrics(t *testing.T) {
 	t.Parallel()
 	r := start(t, "demo", "--metrics", "127.0.0.1:0", "--duration", "1h", "--think", "20ms", "--lease", patientLease)
 	body := scrape(t, metricsURL(t, &r.output))
-	for _, want := range []string{"lockagent_lock_acquire_duration_seconds_count{", "lockagent_store_call_duration_seconds_count{", "lockagent_lock_held ", "lockagent_events_published_total ", "lockagent_events_dropped_total "} {
+	for _, want := range []string{
+		"lockagent_lock_acquire_duration_seconds_count{", "lockagent_store_call_duration_seconds_count{",
+		"lockagent_lock_held ", "lockagent_events_published_total ", "lockagent_events_dropped_total ",
+	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the metrics have no %s:\n%s", want, body)
 		}
@@ -210,7 +222,9 @@ func TestDemoMetrics(t *testing.T) {
 }
 
 func TestDemoMetricsWithoutAPort(t *testing.T) {
-	call(t, "demo", "--metrics", "nowhere").expect(t, cli.ExitUsage, nil, []string{"missing port", "Try: lockagent demo --metrics 127.0.0.1:0"})
+	call(t, "demo", "--metrics", "nowhere").expect(t, cli.ExitUsage, nil, []string{
+		"missing port", "Try: lockagent demo --metrics 127.0.0.1:0",
+	})
 }
 
 // leader starts the program in a process of its own, as the leader of a group.
@@ -234,7 +248,10 @@ func TestDemoInterrupted(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
-			cmd, out := leader(t, "demo", "--redis", server.URL(), "--processes", "2", "--duration", "1h", "--think", "20ms", "--lease", patientLease)
+			cmd, out := leader(
+				t, "demo", "--redis", server.URL(), "--processes", "2", "--duration", "1h", "--think", "20ms", "--lease",
+				patientLease,
+			)
 			out.await(t, "it works", working)
 			if err := syscall.Kill(-cmd.Process.Pid, sig); err != nil {
 				t.Fatal(err)
@@ -284,7 +301,8 @@ func TestSummaryFields(t *testing.T) {
 	for _, name := range []string{
 		"ok", "agents", "processes", "workers", "locks", "locked", "store", "event_log", "elapsed_ms", "grants",
 		"grants_per_second", "waits", "hand_offs", "hand_off_share", "store_calls", "store_resets", "grace_periods", "losses",
-		"unconfirmed_releases", "counters", "updates", "lost_updates", "refused_operations", "unfinished", "events", "audit", "checks",
+		"unconfirmed_releases", "counters", "updates", "lost_updates", "refused_operations", "unfinished", "events", "audit",
+		"checks",
 	} {
 		if _, ok := fields[name]; !ok {
 			t.Errorf("the summary has no field %q", name)

@@ -130,7 +130,9 @@ func TestADiskThatIsFull(t *testing.T) {
 		refused = call(t, "acquire", "--socket", path, "--ttl", "1h", fmt.Sprint("desk/", n))
 		return refused.code != cli.ExitOK
 	})
-	refused.expect(t, cli.ExitUnavailable, nil, []string{"it cannot write its journal; see its log, and whether its disk is full"})
+	refused.expect(t, cli.ExitUnavailable, nil, []string{
+		"it cannot write its journal; see its log, and whether its disk is full",
+	})
 	d.stderr.await(t, "what its log says", says("/state/journal.new: no space left on device"))
 	awaitRenewal(t, func() time.Duration { return look().GetRemaining().AsDuration() })
 
@@ -236,7 +238,9 @@ func TestKilledOnADiskThatTakesNothing(t *testing.T) {
 					if now := held("door").GetLock().GetHolders()[0].GetToken(); now != token {
 						t.Errorf("it is held with the token %d, not %d", now, token)
 					}
-					apart(t, "acquire", "--socket", path, "--ttl", "1h", "desk").expect(t, cli.ExitUnavailable, nil, []string{"it cannot write its journal"})
+					apart(t, "acquire", "--socket", path, "--ttl", "1h", "desk").expect(
+						t, cli.ExitUnavailable, nil, []string{"it cannot write its journal"},
+					)
 					d.stderr.await(t, "what its log says", says("/state/journal.new: "+test.says))
 					if strings.Contains(d.stderr.String(), "the event log keeps its old limits") {
 						t.Error("it speaks of other limits, and nobody has changed them")
@@ -244,7 +248,9 @@ func TestKilledOnADiskThatTakesNothing(t *testing.T) {
 					if what == "full" {
 						d.stderr.await(t, "that the event log has no room", says(`level=WARN msg="there is no room on the disk`))
 					}
-					if status, text := page(t, unixHTTP(t, path+"-operator.sock"), "http://operator/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "journal") {
+					if status, text := page(
+						t, unixHTTP(t, path+"-operator.sock"), "http://operator/readyz",
+					); status != http.StatusServiceUnavailable || !strings.Contains(text, "journal") {
 						t.Errorf("ready: %d, %s", status, text)
 					}
 				}

@@ -195,7 +195,9 @@ func TestDocumentedJSON(t *testing.T) {
 		t.Errorf("nobody writes the form of %s", name)
 	}
 	// What a setting can come from.
-	if says := fmt.Sprintf("`from` is %s, %s, %s or %s,", config.FromFlag, config.FromVariable, config.FromFile, config.FromDefault); !strings.Contains(string(text), says) {
+	if says := fmt.Sprintf(
+		"`from` is %s, %s, %s or %s,", config.FromFlag, config.FromVariable, config.FromFile, config.FromDefault,
+	); !strings.Contains(string(text), says) {
 		t.Errorf("the document does not say %q", says)
 	}
 	// A line of the watch is an element of the list.
@@ -206,5 +208,6 @@ func TestDocumentedJSON(t *testing.T) {
 	if got, want := shapeOf(t, written("ls", "--format", "jsonl")), shapeOf(t, string(list.Locks[0])); got != want {
 		t.Errorf("a line is %s, and an element %s", got, want)
 	}
-	call(t, append([]string{"break", "--yes", "orders/42"}, socket...)...).expect(t, cli.ExitOK, nil, nil) // for the one who waits
+	// The break is for the one who waits.
+	call(t, append([]string{"break", "--yes", "orders/42"}, socket...)...).expect(t, cli.ExitOK, nil, nil)
 }

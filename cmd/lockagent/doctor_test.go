@@ -36,7 +36,15 @@ type diagnosis struct {
 func diagnose(t *testing.T, args ...string) diagnosis {
 	t.Helper()
 	dir := t.TempDir()
-	return diagnosed(t, call(t, append([]string{"doctor", "--format", "json", "--state-dir", dir, "--socket", filepath.Join(dir, "a.sock")}, args...)...))
+	return diagnosed(
+		t,
+		call(
+			t,
+			append(
+				[]string{"doctor", "--format", "json", "--state-dir", dir, "--socket", filepath.Join(dir, "a.sock")}, args...,
+			)...,
+		),
+	)
 }
 
 func diagnosed(t *testing.T, r result) diagnosis {
@@ -80,12 +88,16 @@ func TestDoctorFindsNothing(t *testing.T) {
 	r := diagnose(t, "--redis", server.URL(), "--nats", hub.URL(), "--socket", d.Path)
 	r.is(t, "redis", doctor.OK, "standalone")
 	r.is(t, "redis version", doctor.OK, "RESP3")
-	for _, check := range []string{"redis scripts", "redis messages", "redis permissions", "redis eviction", "redis persistence", "redis replicas", "nats", "deadlines", "state directory", "socket"} {
+	for _, check := range []string{
+		"redis scripts", "redis messages", "redis permissions", "redis eviction", "redis persistence", "redis replicas",
+		"nats", "deadlines", "state directory", "socket",
+	} {
 		r.is(t, check, doctor.OK)
 	}
 	r.is(t, "nats stream", doctor.OK, "there is no LOCKAGENT yet")
 	r.is(t, "daemon", doctor.OK, "it can grant locks")
-	if clock := r.checks["redis clock"]; clock.State != doctor.OK && clock.State != doctor.Warning { // a busy machine cannot be sure
+	// On a busy machine doctor cannot be sure of the clock.
+	if clock := r.checks["redis clock"]; clock.State != doctor.OK && clock.State != doctor.Warning {
 		t.Errorf("the clock: %+v", clock)
 	}
 	if r.code != cli.ExitOK {
@@ -131,7 +143,9 @@ func TestDoctorFindsWhatIsWrongWithRedis(t *testing.T) {
 	}
 	replica.Do("REPLICAOF", host, port)
 	evicts.AwaitReplica()
-	diagnose(t, "--redis", evicts.URL()).is(t, "redis replicas", doctor.Warning, "redis.min_replicas", "min-replicas-to-write 1")
+	diagnose(t, "--redis", evicts.URL()).is(
+		t, "redis replicas", doctor.Warning, "redis.min_replicas", "min-replicas-to-write 1",
+	)
 	diagnose(t, "--redis", evicts.URL(), "--redis-min-replicas", "1").is(t, "redis replicas", doctor.OK)
 	evicts.Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	diagnose(t, "--redis", evicts.URL()).is(t, "redis replicas", doctor.OK, "a failover can forget")
@@ -203,7 +217,10 @@ func TestDoctorFindsWhatIsWrongWithNATS(t *testing.T) {
 	if _, err := js.CreateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	diagnose(t, "--nats", hub.URL()).is(t, "nats stream", doctor.Error, `stream "ORDERS" has subjects of lockagent.v1.>`, "configure that stream or another prefix")
+	diagnose(t, "--nats", hub.URL()).is(
+		t, "nats stream", doctor.Error, `stream "ORDERS" has subjects of lockagent.v1.>`,
+		"configure that stream or another prefix",
+	)
 	if err := js.DeleteStream(t.Context(), cfg.Name); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +228,9 @@ func TestDoctorFindsWhatIsWrongWithNATS(t *testing.T) {
 	if _, err := js.CreateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	diagnose(t, "--nats", hub.URL()).is(t, "nats stream", doctor.Error, "1 messages of each lock", "nats stream edit LOCKAGENT --max-msgs-per-subject=-1")
+	diagnose(t, "--nats", hub.URL()).is(
+		t, "nats stream", doctor.Error, "1 messages of each lock", "nats stream edit LOCKAGENT --max-msgs-per-subject=-1",
+	)
 	cfg.MaxMsgsPerSubject, cfg.AllowDirect = -1, false
 	if _, err := js.UpdateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
@@ -259,7 +278,9 @@ func TestDoctorFindsBadFiles(t *testing.T) {
 			}
 		}
 	}
-	diagnose(t, "--nats", "nats://127.0.0.1:1", "--nats-creds", "/no/such/file").is(t, "nats", doctor.Error, "nats.creds: the file cannot be read")
+	diagnose(t, "--nats", "nats://127.0.0.1:1", "--nats-creds", "/no/such/file").is(
+		t, "nats", doctor.Error, "nats.creds: the file cannot be read",
+	)
 }
 
 func TestDoctorFindsWhatIsWrongWithFiles(t *testing.T) {
@@ -269,7 +290,9 @@ func TestDoctorFindsWhatIsWrongWithFiles(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	diagnose(t, "--state-dir", filepath.Join(file, "below")).is(t, "state directory", doctor.Error, "not a directory", "--state-dir")
+	diagnose(t, "--state-dir", filepath.Join(file, "below")).is(
+		t, "state directory", doctor.Error, "not a directory", "--state-dir",
+	)
 	diagnose(t, "--state-dir", file).is(t, "state directory", doctor.Error)
 	r := diagnose(t, "--socket", file)
 	r.is(t, "socket", doctor.Error, "is no socket")
@@ -396,13 +419,17 @@ func TestDoctorFindsTheSettingsOfTheNextStartWrong(t *testing.T) {
 		return ran(t, cmd)
 	}
 	args := []string{"doctor", "--format", "json", "--socket", path}
-	with(ourselves(t, args...), "LOCKAGENT_CONFIG="+file).expect(t, cli.ExitConfig, []string{"it does not run"}, []string{"lease.duration"})
+	with(ourselves(t, args...), "LOCKAGENT_CONFIG="+file).expect(
+		t, cli.ExitConfig, []string{"it does not run"}, []string{"lease.duration"},
+	)
 
 	serveProcess(t, path, nil)
 	for says, environ := range map[string][]string{
 		"lease.duratoin is no setting; did you mean lease.duration?":      {"LOCKAGENT_CONFIG=" + file},
 		"$LOCKAGENT_LEASES is no setting; did you mean $LOCKAGENT_LEASE?": {"LOCKAGENT_LEASES=5s"},
-		"?; " + file + ":1: lease.duratoin is no setting":                 {"LOCKAGENT_CONFIG=" + file, "LOCKAGENT_LEASES=5s"},
+		"?; " + file + ":1: lease.duratoin is no setting": {
+			"LOCKAGENT_CONFIG=" + file, "LOCKAGENT_LEASES=5s",
+		},
 	} {
 		r := diagnosed(t, with(ourselves(t, args...), environ...))
 		r.is(t, check, doctor.Error, says, "lockagent config validate")
@@ -435,7 +462,11 @@ func TestDoctorFindsADirectoryThatIsNotOurs(t *testing.T) {
 	}
 	r := diagnosed(t, asNobody(t, "doctor", "--format", "json", "--state-dir", dir, "--socket", dir+"/a.sock"))
 	r.is(t, "state directory", doctor.Error, "permission denied", fmt.Sprintf("install -d -m 0700 -o USER %s", dir))
-	r = diagnosed(t, asNobody(t, "doctor", "--format", "json", "--state-dir", dir+"/none/state", "--socket", dir+"/a.sock"))
-	r.is(t, "state directory", doctor.Error, "it cannot be made in "+dir+": permission denied", "install -d -m 0700 -o USER")
+	r = diagnosed(
+		t, asNobody(t, "doctor", "--format", "json", "--state-dir", dir+"/none/state", "--socket", dir+"/a.sock"),
+	)
+	r.is(
+		t, "state directory", doctor.Error, "it cannot be made in "+dir+": permission denied", "install -d -m 0700 -o USER",
+	)
 	diagnose(t, "--state-dir", dir+"/none/state").is(t, "state directory", doctor.OK, "the daemon makes it")
 }

@@ -51,7 +51,11 @@ func exitDocument() *manual.Document {
 	return &manual.Document{
 		Name: "lockagent-exit", Section: 7, Short: "the exit codes of lockagent",
 		Parts: []manual.Part{
-			{Title: "DESCRIPTION", Text: "Every verb of lockagent ends with one of these codes. Its help and its page of the manual have only its own. Those from 64 to 78 are those of sysexits.h, and those from 126 on are the shell's."},
+			{
+				Title: "DESCRIPTION",
+				Text: "Every verb of lockagent ends with one of these codes. Its help and its page of the manual have only its " +
+					"own. Those from 64 to 78 are those of sysexits.h, and those from 126 on are the shell's.",
+			},
 			exitManual(""),
 		},
 	}
@@ -76,7 +80,9 @@ web:
 
 // settingsDocument is made of the table of settings.
 func settingsDocument() *manual.Document {
-	settings := manual.Part{Title: "SETTINGS", Text: "A change takes effect at the next start of the daemon, or at a reload where that is said."}
+	settings := manual.Part{
+		Title: "SETTINGS", Text: "A change takes effect at the next start of the daemon, or at a reload where that is said.",
+	}
 	list := func(title, text, section string) {
 		p := manual.Part{Title: title, Text: text}
 		for _, s := range config.All() {
@@ -93,11 +99,13 @@ func settingsDocument() *manual.Document {
 	return &manual.Document{
 		Name: "lockagent.yaml", Section: 5, Short: "the settings of the daemon",
 		Parts: []manual.Part{
-			{Title: "DESCRIPTION", Text: `lockagent serve needs no configuration. Every setting has a default. The first of these places that has a value counts: a flag of lockagent serve, a variable LOCKAGENT_... of the environment, the configuration file, the default.
-
-The file is YAML. A key that is not known is an error, and so is one that is there twice. lockagent config validate says everything that is wrong. lockagent config show says where each value comes from. lockagent config default prints a file with all settings.
-
-SIGHUP has the daemon read the file again. If anything in it is wrong, the daemon goes on with what it had.`},
+			{Title: "DESCRIPTION", Text: "lockagent serve needs no configuration. Every setting has a default. The first " +
+				"of these places that has a value counts: a flag of lockagent serve, a variable LOCKAGENT_... of the " +
+				"environment, the configuration file, the default.\n\n" +
+				"The file is YAML. A key that is not known is an error, and so is one that is there twice. lockagent config " +
+				"validate says everything that is wrong. lockagent config show says where each value comes from. lockagent " +
+				"config default prints a file with all settings.\n\n" +
+				"SIGHUP has the daemon read the file again. If anything in it is wrong, the daemon goes on with what it had."},
 			{Title: "FILES", Text: "The file is the first of these.", Items: []manual.Item{
 				{Term: "the one that --config names", Text: "A flag of serve, and of the verbs of config."},
 				{Term: "$LOCKAGENT_CONFIG", Text: "A variable of the environment."},

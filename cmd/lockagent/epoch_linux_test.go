@@ -32,7 +32,9 @@ func TestStartsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	d = serveProcess(t, path, nil, "--web", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
-	d.stderr.await(t, "that it goes on without a log", says("the event log cannot be used, and this daemon records no event"))
+	d.stderr.await(
+		t, "that it goes on without a log", says("the event log cannot be used, and this daemon records no event"),
+	)
 	apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, cli.ExitFailed, nil, []string{"is held by"})
 	apart(t, "lock", "--socket", path, "-n", "desk", "true").expect(t, cli.ExitOK, nil, nil)
 	call(t, "watch", "--socket", path, "--since", "1m").expect(t, cli.ExitUnavailable, nil, []string{"has no event log"})

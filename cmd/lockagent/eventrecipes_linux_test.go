@@ -74,10 +74,13 @@ func (s *small) put(all ...events.Record) {
 }
 
 // hold returns a hold in one record.
-func (s *small) hold(agent lockagent.AgentID, lock lockagent.Name, owner lockagent.Owner, tenure uint64, began, ended float64) events.Record {
+func (s *small) hold(
+	agent lockagent.AgentID, lock lockagent.Name, owner lockagent.Owner, tenure uint64, began, ended float64,
+) events.Record {
 	e := lockagent.Event{
-		Kind: lockagent.EventHeld, Agent: agent, Time: s.at(began), Lock: lock, Owner: owner, Request: tenure, Tenure: tenure, Token: lockagent.Token(tenure),
-		How: lockagent.ByStore, Lease: 10 * time.Second, Held: s.at(ended).Sub(s.at(began)), Incarnation: "1",
+		Kind: lockagent.EventHeld, Agent: agent, Time: s.at(began), Lock: lock, Owner: owner, Request: tenure, Tenure: tenure,
+		Token: lockagent.Token(tenure), How: lockagent.ByStore, Lease: 10 * time.Second, Held: s.at(ended).Sub(s.at(began)),
+		Incarnation: "1",
 	}
 	e.StoreTime, e.Confirmed, e.Returned = s.clock(began), s.clock(began), s.clock(ended)
 	e.Until = e.Returned + 100
@@ -94,7 +97,9 @@ func (s *small) clock(seconds float64) lockagent.StoreTime {
 
 func (s *small) write() {
 	s.t.Helper()
-	if _, err := s.js.CreateStream(s.t.Context(), jetstream.StreamConfig{Name: natslog.DefaultStream, Subjects: []string{events.AllSubjects}}); err != nil {
+	if _, err := s.js.CreateStream(s.t.Context(), jetstream.StreamConfig{
+		Name: natslog.DefaultStream, Subjects: []string{events.AllSubjects},
+	}); err != nil {
 		s.t.Fatal(err)
 	}
 	err := events.ReadLines(strings.NewReader(logtest.LossOf(s.t, midafternoon)), func(r *events.Record, err error) error {
@@ -106,7 +111,8 @@ func (s *small) write() {
 	}
 	for i, agent := range []lockagent.AgentID{"c", "d"} {
 		s.put(events.Record{Event: lockagent.Event{
-			Kind: lockagent.EventAgentStarted, Agent: agent, Time: s.at(9), Process: lockagent.Process{Host: "web-3", Program: "batch", PID: 5 + i},
+			Kind: lockagent.EventAgentStarted, Agent: agent, Time: s.at(9),
+			Process: lockagent.Process{Host: "web-3", Program: "batch", PID: 5 + i},
 		}})
 	}
 	s.put(s.hold("c", "stock/7", "ann", 1, 10, 13))
@@ -115,7 +121,8 @@ func (s *small) write() {
 	bob.Who = lockagent.Process{Host: "web-3", Program: "report.sh", PID: 41, User: "ops"}.Who()
 	s.put(bob)
 	s.put(events.Record{Event: lockagent.Event{ // the log has forgotten its beginning
-		Kind: lockagent.EventLost, Agent: "e", Time: s.at(15.5), Lock: "stock/8", Owner: "e/1", Request: 1, Tenure: 1, Token: 1, Held: 2 * time.Second,
+		Kind: lockagent.EventLost, Agent: "e", Time: s.at(15.5), Lock: "stock/8", Owner: "e/1", Request: 1, Tenure: 1,
+		Token: 1, Held: 2 * time.Second,
 		Who:    lockagent.Process{Host: "web-4", Program: "report.sh", PID: 52, User: "ops"}.Who(),
 		Reason: lockagent.LostDeadline, Lease: 10 * time.Second, Confirmed: s.clock(5), Until: s.clock(15.5),
 	}})
@@ -194,7 +201,10 @@ func TestRecipesForTheEventLog(t *testing.T) {
 		}
 		if next := i + 2; next < len(blocks) && blocks[next].language == "text" {
 			shown++
-			is = strings.Replace(is, "```"+b.language+"\n"+b.text+"```\n```text\n"+blocks[next].text+"```", "```"+b.language+"\n"+b.text+"```\n```text\n"+got+"```", 1)
+			is = strings.Replace(
+				is, "```"+b.language+"\n"+b.text+"```\n```text\n"+blocks[next].text+"```",
+				"```"+b.language+"\n"+b.text+"```\n```text\n"+got+"```", 1,
+			)
 		} else if got != "" {
 			t.Errorf("the page does not show what this prints:\n%s%s", b.text, got)
 		}

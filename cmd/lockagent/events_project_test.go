@@ -31,7 +31,9 @@ func TestEventsProject(t *testing.T) {
 	}()
 	record := func(kind lockagent.EventKind, lock lockagent.Name, token lockagent.Token) {
 		t.Helper()
-		p.Record(t.Context(), lockagent.Event{Kind: kind, Lock: lock, Owner: "joe", Tenure: uint64(token), Token: token, Mode: lockagent.Exclusive})
+		p.Record(t.Context(), lockagent.Event{
+			Kind: kind, Lock: lock, Owner: "joe", Tenure: uint64(token), Token: token, Mode: lockagent.Exclusive,
+		})
 		if err := p.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -63,17 +65,28 @@ func TestEventsProject(t *testing.T) {
 	record(lockagent.EventReleased, "orders/42", 7)
 	record(lockagent.EventGranted, "orders/43", 8)
 	r = start(t, "events", "project", "--kv", "holders", "--nats", url)
-	waittest.Until(t, "the bucket to have the next holder", func() bool { return holder("orders.43") == 8 && holder("orders.42") == 0 })
+	waittest.Until(
+		t, "the bucket to have the next holder", func() bool { return holder("orders.43") == 8 && holder("orders.42") == 0 },
+	)
 	r.stderr.await(t, "it knows what it has written", compared)
-	r.interrupt(t).expect(t, cli.ExitOK, []string{"bucket holders has 1 lock that is held; 2 changes were written to it\n"}, []string{"were_stale=2"})
+	r.interrupt(t).expect(
+		t, cli.ExitOK, []string{"bucket holders has 1 lock that is held; 2 changes were written to it\n"},
+		[]string{"were_stale=2"},
+	)
 
 	project := func(args ...string) result {
 		return call(t, append([]string{"events", "project", "--nats", url}, args...)...)
 	}
-	project("--kv", "holders", "--begin", "soon").expect(t, cli.ExitUsage, nil, []string{"--begin: ", "Try: lockagent events project --nats " + url + " --kv holders --begin 1h"})
-	project().expect(t, cli.ExitUsage, nil, []string{"--kv is missing", "Try: lockagent events project --nats " + url + " --kv holders\n"})
+	project("--kv", "holders", "--begin", "soon").expect(t, cli.ExitUsage, nil, []string{
+		"--begin: ", "Try: lockagent events project --nats " + url + " --kv holders --begin 1h",
+	})
+	project().expect(t, cli.ExitUsage, nil, []string{
+		"--kv is missing", "Try: lockagent events project --nats " + url + " --kv holders\n",
+	})
 	project("--kv", "a.b").expect(t, cli.ExitUsage, nil, []string{`--kv: "a.b" is no name of a bucket`})
-	project("--kv", "b", "--kv-replicas", "7").expect(t, cli.ExitUsage, nil, []string{"--kv-replicas: there are 1 to 5 copies"})
+	project("--kv", "b", "--kv-replicas", "7").expect(
+		t, cli.ExitUsage, nil, []string{"--kv-replicas: there are 1 to 5 copies"},
+	)
 	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "others"})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +94,10 @@ func TestEventsProject(t *testing.T) {
 	if _, err := kv.PutString(t.Context(), "orders.42", "mine"); err != nil {
 		t.Fatal(err)
 	}
-	project("--kv", "others").expect(t, cli.ExitUsage, nil, []string{"the bucket has keys that are no locks", "orders.42", "Try: lockagent events project --nats " + url + " --kv others_locks"})
+	project("--kv", "others").expect(t, cli.ExitUsage, nil, []string{
+		"the bucket has keys that are no locks", "orders.42",
+		"Try: lockagent events project --nats " + url + " --kv others_locks",
+	})
 	if e, err := kv.Get(t.Context(), "orders.42"); err != nil || string(e.Value()) != "mine" {
 		t.Errorf("%v, %v", e, err)
 	}
@@ -90,14 +106,18 @@ func TestEventsProject(t *testing.T) {
 func TestEventsProjectIsRefused(t *testing.T) {
 	t.Parallel()
 	url, password := guarded(t), natstest.File(t, natsSecret)
-	r := call(t, "events", "project", "--kv", "holders", "--nats", url, "--nats-user", "ann", "--nats-password-file", password)
+	r := call(
+		t, "events", "project", "--kv", "holders", "--nats", url, "--nats-user", "ann", "--nats-password-file", password,
+	)
 	r.expect(t, cli.ExitNotPermitted, nil, []string{"NATS does not permit it", "$JS.API.STREAM.INFO.KV_holders"})
 	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	if err := server.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	r = call(t, "events", "project", "--kv", "holders", "--nats", server.URL())
-	if r.expect(t, cli.ExitUnavailable, nil, []string{"connect to NATS", ": " + server.URL() + "\nTry: "}); strings.Contains(r.stderr, natsSecret) {
+	if r.expect(t, cli.ExitUnavailable, nil, []string{
+		"connect to NATS", ": " + server.URL() + "\nTry: ",
+	}); strings.Contains(r.stderr, natsSecret) {
 		t.Error(r.stderr)
 	}
 }

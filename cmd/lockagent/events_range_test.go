@@ -42,11 +42,16 @@ func TestHistoryOfAStretch(t *testing.T) {
 	}{{-1, -1, 2}, {0, 0.5, 0}, {-1, 1, 1}, {4, 4.5, 1}, {5, 5.2, 0}, {4, 6, 2}, {6, -1, 1}, {7, -1, 0}} {
 		r := ofFile(t, log, stretch(test.since, test.until), "history", "orders/42", "--format", "json")
 		var v eventscmd.HistoryView
-		if err := json.Unmarshal([]byte(r.stdout), &v); err != nil || len(v.Holds) != test.holds || (r.code == cli.ExitEmpty) != (test.holds == 0) {
-			t.Errorf("from %v to %v: %d holds, want %d; exit code %d, %v", test.since, test.until, len(v.Holds), test.holds, r.code, err)
+		if err := json.Unmarshal([]byte(r.stdout), &v); err != nil || len(v.Holds) != test.holds ||
+			(r.code == cli.ExitEmpty) != (test.holds == 0) {
+			t.Errorf(
+				"from %v to %v: %d holds, want %d; exit code %d, %v", test.since, test.until, len(v.Holds), test.holds, r.code, err,
+			)
 		}
 	}
-	ofFile(t, log, stretch(7, -1), "history", "orders/42").expect(t, cli.ExitEmpty, nil, []string{`the event log has no holds of "orders/42" since `})
+	ofFile(t, log, stretch(7, -1), "history", "orders/42").expect(t, cli.ExitEmpty, nil, []string{
+		`the event log has no holds of "orders/42" since `,
+	})
 }
 
 func TestHistoryOfAPattern(t *testing.T) {
@@ -59,7 +64,14 @@ func TestHistoryOfAPattern(t *testing.T) {
 		history := func(args ...string) result {
 			return callWith(t, stdin, append(append([]string{"events", "history"}, args...), source...)...)
 		}
-		history("orders/>").expect(t, cli.ExitOK, []string{"orders/>: 3 holds of 2 agents", "LOCK       FROM ", "orders/42  2026-11-21 14:03:01", "orders/43  2026-11-21 14:03:08"}, nil)
+		history("orders/>").expect(
+			t, cli.ExitOK,
+			[]string{
+				"orders/>: 3 holds of 2 agents", "LOCK       FROM ", "orders/42  2026-11-21 14:03:01",
+				"orders/43  2026-11-21 14:03:08",
+			},
+			nil,
+		)
 		history("*/43", "--last", "5").expect(t, cli.ExitOK, []string{"*/43: 1 hold of 1 agent"}, nil)
 		history("billing/>").expect(t, cli.ExitEmpty, nil, []string{`the event log has nothing of locks such as "billing/>"`})
 		lines := lines(history("orders/>", "--format", "jsonl").stdout)
@@ -86,14 +98,29 @@ func TestHoldersThen(t *testing.T) {
 		flags []string
 		says  []string
 	}{
-		"BeforeAll":    {[]string{"--at", logtest.Begun.Add(time.Second / 2).Format(time.RFC3339Nano)}, []string{"nobody held a lock at ", "0 requests waited"}},
-		"OneAndTwo":    {[]string{"--at", logtest.Begun.Add(3 * time.Second).Format(time.RFC3339)}, []string{`orders/42  "joe"  2026-11-21 14:03:01`, "lost (deadline)", "1 hold at ", "2 requests waited", "granted", "timedout"}},
-		"Another":      {[]string{"--at", logtest.Begun.Add(8500 * time.Millisecond).Format(time.RFC3339Nano)}, []string{"orders/43  /8", "1 hold at ", "0 requests waited"}},
-		"AStretch":     {stretch(4, 8.5), []string{"orders/42", "orders/43", "3 holds from ", "2 requests waited"}},
-		"OnlyUntil":    {stretch(-1, 4), []string{"1 hold until ", "2 requests waited"}},
-		"OnlySince":    {stretch(7.5, -1), []string{"1 hold from ", "1 request waited"}},
-		"OfAPattern":   {append(stretch(4, 8.5), "--lock", "*/43"), []string{"orders/43", "1 hold from "}},
-		"JSONOfAPoint": {[]string{"--at", logtest.Begun.Add(3 * time.Second).Format(time.RFC3339), "--format", "json"}, []string{`"at": "`, `"became_of": "timedout"`, `"waiters": 2`}},
+		"BeforeAll": {
+			[]string{"--at", logtest.Begun.Add(time.Second / 2).Format(time.RFC3339Nano)},
+			[]string{"nobody held a lock at ", "0 requests waited"},
+		},
+		"OneAndTwo": {
+			[]string{"--at", logtest.Begun.Add(3 * time.Second).Format(time.RFC3339)},
+			[]string{
+				`orders/42  "joe"  2026-11-21 14:03:01`, "lost (deadline)", "1 hold at ", "2 requests waited", "granted",
+				"timedout",
+			},
+		},
+		"Another": {
+			[]string{"--at", logtest.Begun.Add(8500 * time.Millisecond).Format(time.RFC3339Nano)},
+			[]string{"orders/43  /8", "1 hold at ", "0 requests waited"},
+		},
+		"AStretch":   {stretch(4, 8.5), []string{"orders/42", "orders/43", "3 holds from ", "2 requests waited"}},
+		"OnlyUntil":  {stretch(-1, 4), []string{"1 hold until ", "2 requests waited"}},
+		"OnlySince":  {stretch(7.5, -1), []string{"1 hold from ", "1 request waited"}},
+		"OfAPattern": {append(stretch(4, 8.5), "--lock", "*/43"), []string{"orders/43", "1 hold from "}},
+		"JSONOfAPoint": {
+			[]string{"--at", logtest.Begun.Add(3 * time.Second).Format(time.RFC3339), "--format", "json"},
+			[]string{`"at": "`, `"became_of": "timedout"`, `"waiters": 2`},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ofFile(t, log, test.flags, "holders").expect(t, cli.ExitOK, test.says, nil)
@@ -108,7 +135,9 @@ func TestHoldersThen(t *testing.T) {
 	if waiters["orders/42"] != 2 || waiters["orders/43"] != 0 {
 		t.Errorf("so many wait: %v", waiters)
 	}
-	ofFile(t, log, stretch(4, 8.5), "holders", "--lock", "billing/>").expect(t, cli.ExitEmpty, nil, []string{`nothing of locks such as "billing/>"`})
+	ofFile(t, log, stretch(4, 8.5), "holders", "--lock", "billing/>").expect(
+		t, cli.ExitEmpty, nil, []string{`nothing of locks such as "billing/>"`},
+	)
 }
 
 func TestStateOfAStretch(t *testing.T) {
@@ -116,7 +145,9 @@ func TestStateOfAStretch(t *testing.T) {
 	ofFile(t, log, stretch(4, 6), "state", "orders/42").expect(t, cli.ExitOK, []string{
 		"orders/42 from ", `held by  "joe"`, "held by  /7", "waiting  /7", `waiting  "sue"`, "timedout at ", "after 4s",
 	}, nil)
-	ofFile(t, log, stretch(5.1, 5.2), "state", "orders/42").expect(t, cli.ExitOK, []string{"free", `before   "joe"`, "after    /7"}, nil)
+	ofFile(t, log, stretch(5.1, 5.2), "state", "orders/42").expect(
+		t, cli.ExitOK, []string{"free", `before   "joe"`, "after    /7"}, nil,
+	)
 	var v eventscmd.StateView
 	decodeJSON(t, ofFile(t, log, stretch(4, 6), "state", "orders/42", "--format", "json"), &v)
 	if !v.At.IsZero() || v.Since.IsZero() || v.Until.IsZero() || len(v.Holders) != 2 || len(v.Waiters) != 2 {
@@ -133,7 +164,8 @@ func TestTailOfAStretch(t *testing.T) {
 		return len(lines(r.stdout))
 	}
 	all := tail(-1, 100)
-	if early, late := tail(-1, 5.2), tail(5.3, 100); early == 0 || late == 0 || early+late != all || all != len(lines(log)) {
+	if early, late := tail(-1, 5.2), tail(5.3, 100); early == 0 || late == 0 || early+late != all ||
+		all != len(lines(log)) {
 		t.Errorf("%d and %d of %d lines", early, late, all)
 	}
 	url := published(t, log) // now
@@ -166,39 +198,53 @@ func TestAuditOfAStretch(t *testing.T) {
 		ofFile(t, log, stretch(test.since, test.until), "audit").expect(t, test.code, []string{test.says}, nil)
 	}
 	ofFile(t, log, stretch(6, 7), "audit").expect(t, cli.ExitEmpty, nil, []string{"the event log has no holds from "})
-	ofFile(t, log, stretch(6, 7), "audit", "--lock", "orders/>").expect(t, cli.ExitEmpty, nil, []string{`has no holds of "orders/>" from `})
+	ofFile(t, log, stretch(6, 7), "audit", "--lock", "orders/>").expect(
+		t, cli.ExitEmpty, nil, []string{`has no holds of "orders/>" from `},
+	)
 }
 
 func TestAuditOfAPattern(t *testing.T) {
 	log := logtest.Overlapping(t, logtest.Begun)
 	ofFile(t, log, nil, "audit", "--lock", "orders/*").expect(t, cli.ExitViolated, []string{"violated: "}, nil)
-	ofFile(t, log, nil, "audit", "--lock", "billing/>").expect(t, cli.ExitEmpty, nil, []string{`has no holds of "billing/>"`})
+	ofFile(t, log, nil, "audit", "--lock", "billing/>").expect(
+		t, cli.ExitEmpty, nil, []string{`has no holds of "billing/>"`},
+	)
 }
 
 func TestEventsTop(t *testing.T) {
 	log := logtest.LossOf(t, logtest.Begun)
 	ofFile(t, log, stretch(-1, 10), "top").expect(t, cli.ExitOK, []string{
-		"Locks that were waited for the longest until ", "orders/42  7.5s    2      4s       1", "orders/43  1s      1      1s       0",
-		"Longest waits until ", `orders/42  "sue"  2026-11-21 14:03:02`, "timedout", `orders/43  "joe"  2026-11-21 14:03:09`, "waits",
+		"Locks that were waited for the longest until ", "orders/42  7.5s    2      4s       1",
+		"orders/43  1s      1      1s       0",
+		"Longest waits until ", `orders/42  "sue"  2026-11-21 14:03:02`, "timedout", `orders/43  "joe"  2026-11-21 14:03:09`,
+		"waits",
 		"Longest holds until ", `orders/42  "joe"  2026-11-21 14:03:01`, "4s ", "orders/43  /8", "2s ",
 		"Holds that were lost until ", "web-1  1     deadline: 1",
 	}, nil)
 	var v eventscmd.TopView
 	decodeJSON(t, ofFile(t, log, stretch(5.2, 7), "top", "--format", "json"), &v)
-	if len(v.Locks) != 1 || v.Locks[0].Waits != 2 || v.Locks[0].WaitedUS != 7_500_000 || v.Locks[0].GaveUp != 1 || len(v.Losses) != 0 || len(v.Holds) != 1 || v.Holds[0].HeldUS != 1_500_000 {
+	if len(v.Locks) != 1 || v.Locks[0].Waits != 2 || v.Locks[0].WaitedUS != 7_500_000 || v.Locks[0].GaveUp != 1 ||
+		len(v.Losses) != 0 || len(v.Holds) != 1 || v.Holds[0].HeldUS != 1_500_000 {
 		t.Errorf("the lists are %+v", v)
 	}
 	some := lines(ofFile(t, log, stretch(-1, 10), "top", "--limit", "1", "--format", "jsonl").stdout)
-	if text := strings.Join(some, ""); len(some) != 4 || !strings.Contains(text, `{"version":1,"list":"locks","lock":"orders/42"`) || !strings.Contains(text, `"list":"losses","host":"web-1","losses":1,"reasons":{"deadline":1}`) {
+	if text := strings.Join(some, ""); len(some) != 4 ||
+		!strings.Contains(text, `{"version":1,"list":"locks","lock":"orders/42"`) ||
+		!strings.Contains(text, `"list":"losses","host":"web-1","losses":1,"reasons":{"deadline":1}`) {
 		t.Errorf("the lines are\n%s", text)
 	}
-	ofFile(t, log, nil, "top", "--lock", "billing/>").expect(t, cli.ExitEmpty, nil, []string{"nothing that was waited for, held or lost", `locks such as "billing/>"`})
+	ofFile(t, log, nil, "top", "--lock", "billing/>").expect(t, cli.ExitEmpty, nil, []string{
+		"nothing that was waited for, held or lost", `locks such as "billing/>"`,
+	})
 	// What went on at the end counts up to there, whatever became of it later.
 	ofFile(t, log, stretch(-1, 3), "top").expect(t, cli.ExitOK, []string{
 		"orders/42  2s      2      1s       0", `1s      waits `, `orders/42  "joe"  2026-11-21 14:03:01.000Z  2s `,
 	}, nil)
-	ofFile(t, log, stretch(-1, 0.5), "top").expect(t, cli.ExitEmpty, nil, []string{"lost until ", "Try: lockagent events top"})
-	ofFile(t, "", nil, "top").expect(t, cli.ExitEmpty, nil, []string{"held or lost\nTry: lockagent demo"}) // not the same again
+	ofFile(t, log, stretch(-1, 0.5), "top").expect(
+		t, cli.ExitEmpty, nil, []string{"lost until ", "Try: lockagent events top"},
+	)
+	// The command to try is not the same again.
+	ofFile(t, "", nil, "top").expect(t, cli.ExitEmpty, nil, []string{"held or lost\nTry: lockagent demo"})
 }
 
 // A verb that is about a lock refuses a pattern that cannot be one, and says what a pattern is like.
@@ -214,7 +260,9 @@ func TestNameThatControlsTheTerminal(t *testing.T) {
 	const name = "orders/\x1b[31m42"
 	s := &logtest.Script{T: t}
 	s.Add("a", logtest.Begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
-	s.Add("a", logtest.Begun.Add(time.Second), lockagent.Event{Kind: lockagent.EventGranted, Lock: name, Owner: "joe", Request: 1, Tenure: 1, Token: 1})
+	s.Add("a", logtest.Begun.Add(time.Second), lockagent.Event{
+		Kind: lockagent.EventGranted, Lock: name, Owner: "joe", Request: 1, Tenure: 1, Token: 1,
+	})
 	for _, verb := range []string{"history", "state"} {
 		r := ofFile(t, s.Text.String(), nil, verb, name)
 		if r.expect(t, cli.ExitOK, []string{"orders/\ufffd[31m42"}, nil); strings.Contains(r.stdout, "\x1b") {

@@ -139,7 +139,8 @@ func TestEventsAudit(t *testing.T) {
 	r := call(t, "events", "audit", "--nats", url, "--format", "json")
 	r.expect(t, cli.ExitOK, nil, nil)
 	var report audit.Report
-	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || report.Verdict != audit.Proven || report.Grants == 0 {
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || report.Verdict != audit.Proven ||
+		report.Grants == 0 {
 		t.Errorf("the report is wrong: %v\n%s", err, r.stdout)
 	}
 }
@@ -192,11 +193,15 @@ func TestEventsAuditOfAContradiction(t *testing.T) {
 	s.Add("a", logtest.Begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
 	for i := range 4 {
 		at := logtest.Begun.Add(time.Duration(i) * 10 * time.Second)
-		s.Add("a", at, lockagent.Event{Kind: lockagent.EventAlive, Count: min(i, 1), StoreTime: lockagent.StoreTime(at.UnixMicro())})
+		s.Add("a", at, lockagent.Event{
+			Kind: lockagent.EventAlive, Count: min(i, 1), StoreTime: lockagent.StoreTime(at.UnixMicro()),
+		})
 	}
 	log := s.Text.String()
 	const try = "tail --all --follow=false --agent a --file -"
-	callWith(t, log, "events", "audit", "--file", "-").expect(t, cli.ExitViolated, []string{"violation: agent a: contradiction"}, []string{"Try: lockagent events " + try + "\n"})
+	callWith(t, log, "events", "audit", "--file", "-").expect(
+		t, cli.ExitViolated, []string{"violation: agent a: contradiction"}, []string{"Try: lockagent events " + try + "\n"},
+	)
 	callWith(t, log, append([]string{"events"}, strings.Fields(try)...)...).expect(t, cli.ExitOK, []string{"alive"}, nil)
 }
 
@@ -256,8 +261,12 @@ func TestShortAgent(t *testing.T) {
 		s := &logtest.Script{T: t}
 		s.Add(id, logtest.Begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
 		s.Add("another", logtest.Begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
-		s.Add(id, logtest.Begun, lockagent.Event{Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "joe", Request: 1, Tenure: 1, Token: 1})
-		callWith(t, s.Text.String(), "events", "history", "orders/42", "--file", "-").expect(t, cli.ExitOK, []string{"  " + want + "\n"}, nil)
+		s.Add(id, logtest.Begun, lockagent.Event{
+			Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "joe", Request: 1, Tenure: 1, Token: 1,
+		})
+		callWith(t, s.Text.String(), "events", "history", "orders/42", "--file", "-").expect(
+			t, cli.ExitOK, []string{"  " + want + "\n"}, nil,
+		)
 		for _, asked := range []string{want, string(id)} {
 			r := callWith(t, s.Text.String(), "events", "tail", "--file", "-", "--agent", asked)
 			r.expect(t, cli.ExitOK, []string{"Z  " + want + " #"}, nil)

@@ -45,7 +45,13 @@ func TestEventsThatAreKept(t *testing.T) {
 	}
 	const kept = "kept from before the beginning of the log: 1 agentstarted, 1 broken"
 	call(t, "events", "audit", "--nats", url).expect(t, cli.ExitEmpty, []string{kept}, nil)
-	call(t, "events", "audit", "--nats", url, "--format", "json").expect(t, cli.ExitEmpty, []string{`"kept": {`, `"broken": 1`}, nil)
-	call(t, "events", "audit", "--nats", url, "--lock", "orders/42").expect(t, cli.ExitEmpty, []string{"kept from before the beginning of the log: 1 broken"}, nil)
-	call(t, "events", "tail", "--nats", url, "--urgent", "--all", "--follow=false").expect(t, cli.ExitOK, []string{"broken", "orders/42"}, nil)
+	call(t, "events", "audit", "--nats", url, "--format", "json").expect(
+		t, cli.ExitEmpty, []string{`"kept": {`, `"broken": 1`}, nil,
+	)
+	call(t, "events", "audit", "--nats", url, "--lock", "orders/42").expect(
+		t, cli.ExitEmpty, []string{"kept from before the beginning of the log: 1 broken"}, nil,
+	)
+	call(t, "events", "tail", "--nats", url, "--urgent", "--all", "--follow=false").expect(
+		t, cli.ExitOK, []string{"broken", "orders/42"}, nil,
+	)
 }

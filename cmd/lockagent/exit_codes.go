@@ -26,13 +26,25 @@ var exitCodes = []struct {
 		{"claims are left, or somebody has taken the drain back", "drain"},
 		{"nobody holds the lock", "break"},
 	}},
-	{cli.ExitViolated, "", []exitMeaning{{"violated: the event log shows that mutual exclusion, or the order of tokens, was broken", "events-audit"}}},
-	{cli.ExitIncomplete, "", []exitMeaning{{"incomplete: the event log shows nothing wrong, but too little for a proof", "events-audit"}}},
+	{
+		cli.ExitViolated, "",
+		[]exitMeaning{
+			{"violated: the event log shows that mutual exclusion, or the order of tokens, was broken", "events-audit"},
+		},
+	},
+	{
+		cli.ExitIncomplete, "",
+		[]exitMeaning{{"incomplete: the event log shows nothing wrong, but too little for a proof", "events-audit"}},
+	},
 	{cli.ExitEmpty, "", []exitMeaning{{"empty: the event log has nothing of what was asked for", "events"}}},
 	{cli.ExitExplained, "", []exitMeaning{{
-		"explained: holds overlapped, and the event log names the cause: a reset, a break, or a process that did not run", "events-audit",
+		"explained: holds overlapped, and the event log names the cause: a reset, a break, or a process that did not run",
+		"events-audit",
 	}}},
-	{cli.ExitUsage, "", []exitMeaning{{"the command line is wrong", ""}, {"a command asks for a lock that it has already", "lock"}}},
+	{
+		cli.ExitUsage, "",
+		[]exitMeaning{{"the command line is wrong", ""}, {"a command asks for a lock that it has already", "lock"}},
+	},
 	{cli.ExitNoDaemon, "", []exitMeaning{
 		{"the daemon cannot be reached", daemonVerbs + " events"},
 		{"the daemon has another clock, or nobody knows which", "lock attach"},
@@ -44,7 +56,15 @@ var exitCodes = []struct {
 		{"the daemon takes no new claims", "lock acquire"},
 		{"with -n, the store may have forgotten who has the lock, and waits for the holders to come back", "lock acquire"},
 	}},
-	{cli.ExitNotPermitted, "", []exitMeaning{{"the store, NATS or the daemon refuses us; check the credentials and the permissions", daemonVerbs + " serve demo events"}}},
+	{
+		cli.ExitNotPermitted, "",
+		[]exitMeaning{
+			{
+				"the store, NATS or the daemon refuses us; check the credentials and the permissions",
+				daemonVerbs + " serve demo events",
+			},
+		},
+	},
 	{cli.ExitConfig, "", []exitMeaning{{"the configuration is wrong", "serve doctor config"}}},
 	{cli.ExitLost, "", []exitMeaning{
 		{"the lock was lost while the command ran (--lost-exit-code changes that one)", "lock attach"},
@@ -54,7 +74,13 @@ var exitCodes = []struct {
 	}},
 	{cli.ExitNotExecutable, "", []exitMeaning{{"the command cannot be executed", "lock attach"}}},
 	{cli.ExitNotFound, "", []exitMeaning{{"the command was not found", "lock attach"}}},
-	{cli.ExitSignal, "+S", []exitMeaning{{"the command was ended by signal S", "lock attach"}, {"signal S ended the wait", "lock acquire attach"}}},
+	{
+		cli.ExitSignal, "+S",
+		[]exitMeaning{
+			{"the command was ended by signal S", "lock attach"},
+			{"signal S ended the wait", "lock acquire attach"},
+		},
+	},
 }
 
 // exitMeaning is what a code means for some verbs.

@@ -87,14 +87,16 @@ func TestEachVerbTellsItsOwnExitCodes(t *testing.T) {
 			t.Errorf("%s tells of %s, want %s", verb, got, want)
 		}
 	}
-	if text := exitHelp("lock"); strings.Contains(text, "the claim has ended") || !strings.Contains(text, "not to be had in time") {
+	if text := exitHelp("lock"); strings.Contains(text, "the claim has ended") ||
+		!strings.Contains(text, "not to be had in time") {
 		t.Errorf("the help of lock is %s", text)
 	}
 	verbs := make(map[string]bool)
 	for cmd := range manual.Commands(newRoot()) {
 		verbs[exitVerb(cmd)] = true
 		// Who talks to the daemon is in the table.
-		if cmd.Flags().Lookup("socket") != nil && exitVerb(cmd) != "serve" && cmd.Flags().Lookup("state-dir") == nil && !slices.Contains(codes(exitVerb(cmd)), "69") {
+		if cmd.Flags().Lookup("socket") != nil && exitVerb(cmd) != "serve" && cmd.Flags().Lookup("state-dir") == nil &&
+			!slices.Contains(codes(exitVerb(cmd)), "69") {
 			t.Errorf("%s does not tell of a daemon that cannot be reached", cmd.CommandPath())
 		}
 	}

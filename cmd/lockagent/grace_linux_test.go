@@ -20,7 +20,9 @@ func TestAFirstStart(t *testing.T) {
 	const told = "waits for up to 59m"
 	apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, cli.ExitUnavailable, nil, []string{told})
 	apart(t, "acquire", "--socket", path, "--ttl", "1m", "-n", "door").expect(t, cli.ExitUnavailable, nil, []string{told})
-	apart(t, "lock", "--socket", path, "-w", "3s", "door", "true").expect(t, cli.ExitFailed, nil, []string{told, "timed out"})
+	apart(t, "lock", "--socket", path, "-w", "3s", "door", "true").expect(
+		t, cli.ExitFailed, nil, []string{told, "timed out"},
+	)
 
 	// Another database of the same server has a period of its own.
 	other := socketPath(t)

@@ -20,18 +20,25 @@ func TestEventsOfTheHost(t *testing.T) {
 	call(t, "lock", "orders/42", "true").expect(t, cli.ExitOK, nil, nil)
 	claims(t, path, "orders/43")
 
-	call(t, "events", "history", "orders/42").expect(t, cli.ExitOK, []string{"orders/42: 1 hold of 1 agent", "released"}, nil)
+	call(t, "events", "history", "orders/42").expect(
+		t, cli.ExitOK, []string{"orders/42: 1 hold of 1 agent", "released"}, nil,
+	)
 	call(t, "events", "state", "orders/42").expect(t, cli.ExitOK, []string{"nobody held it", "before"}, nil)
 	call(t, "events", "holders").expect(t, cli.ExitOK, []string{"orders/43", "1 hold, 0 requests wait"}, nil)
 	log := call(t, "events", "tail", "--all", "--follow=false", "--format", "jsonl")
 	log.expect(t, cli.ExitOK, []string{"agent.started", "orders/42", "orders/43"}, nil)
 
 	// The daemon lives, so what it did just now may be pending.
-	if r := call(t, "events", "audit"); !slices.Contains([]int{cli.ExitOK, cli.ExitIncomplete}, r.code) || !strings.Contains(r.stdout, "1 agent on ") {
+	if r := call(t, "events", "audit"); !slices.Contains([]int{cli.ExitOK, cli.ExitIncomplete}, r.code) ||
+		!strings.Contains(r.stdout, "1 agent on ") {
 		t.Errorf("exit code %d:\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	callWith(t, log.stdout, "events", "audit", "--file", "-").expect(t, cli.ExitOK, []string{"proven: ", "on 2 locks"}, nil)
-	call(t, "events", "tail", "--all", "--follow=false", "--lock", "orders/42", "--format", "jsonl", "--socket", path).expect(t, cli.ExitOK, []string{"orders/42"}, nil)
+	callWith(t, log.stdout, "events", "audit", "--file", "-").expect(
+		t, cli.ExitOK, []string{"proven: ", "on 2 locks"}, nil,
+	)
+	call(
+		t, "events", "tail", "--all", "--follow=false", "--lock", "orders/42", "--format", "jsonl", "--socket", path,
+	).expect(t, cli.ExitOK, []string{"orders/42"}, nil)
 }
 
 // Whoever follows the log of the host goes on when the daemon has restarted, and sees each event once.
@@ -66,7 +73,8 @@ func TestEventsOfAHostThatHasNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	rules, err := access.New(access.Config{
-		Directory: daemon.Directory{}, Rules: []access.Rule{{Match: all, Allow: access.Acquire | access.Look | access.Watch}}, Now: time.Now, Refused: func(uint32, error, uint64) {},
+		Directory: daemon.Directory{}, Rules: []access.Rule{{Match: all, Allow: access.Acquire | access.Look | access.Watch}},
+		Now: time.Now, Refused: func(uint32, error, uint64) {},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -79,9 +87,17 @@ func TestEventsOfAHostThatHasNone(t *testing.T) {
 		code   int
 		says   []string
 	}{
-		"NoDaemon":   {nobody, cli.ExitNoDaemon, []string{"no daemon listens on " + nobody + "; without --nats, --dir and --file its event log is read", elsewhere}},
-		"NoLog":      {without.Path, cli.ExitUnavailable, []string{"the daemon on " + without.Path + " has no event log", elsewhere}},
-		"NoOperator": {watcher.Path, cli.ExitNotPermitted, []string{"tells of all locks", "no right to operate", "Try: lockagent watch --since 10m"}},
+		"NoDaemon": {
+			nobody, cli.ExitNoDaemon,
+			[]string{"no daemon listens on " + nobody + "; without --nats, --dir and --file its event log is read", elsewhere},
+		},
+		"NoLog": {
+			without.Path, cli.ExitUnavailable, []string{"the daemon on " + without.Path + " has no event log", elsewhere},
+		},
+		"NoOperator": {
+			watcher.Path, cli.ExitNotPermitted,
+			[]string{"tells of all locks", "no right to operate", "Try: lockagent watch --since 10m"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("LOCKAGENT_SOCKET", test.socket)

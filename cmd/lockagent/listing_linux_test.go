@@ -36,7 +36,8 @@ func TestListsAreTablesOnATerminal(t *testing.T) {
 		t.Errorf("the terminal shows\n%s\nwant\n%s", got, table)
 	}
 	text := call(t, "config", "show").stdout
-	if got := onTerminal(t, "config", "show", "--format", "text"); strings.Contains(got, "SETTING") || len(strings.Fields(got)) != len(strings.Fields(text)) {
+	if got := onTerminal(t, "config", "show", "--format", "text"); strings.Contains(got, "SETTING") ||
+		len(strings.Fields(got)) != len(strings.Fields(text)) {
 		t.Errorf("with --format text the terminal shows\n%s", got)
 	}
 }

@@ -35,12 +35,18 @@ func TestDemoKeepsItsLog(t *testing.T) {
 	}
 	where := fmt.Sprintf("pid %d", os.Getpid()) // which the first event of an agent tells
 	const lock = "lockagent/demo/1"
-	call(t, "events", "history", lock, "--dir", dir).expect(t, cli.ExitOK, []string{lock + ": ", "released", "from the store", where}, nil)
-	call(t, "events", "state", lock, "--dir", dir, "--at", "-0s").expect(t, cli.ExitOK, []string{"nobody held it", "before", where}, nil)
+	call(t, "events", "history", lock, "--dir", dir).expect(
+		t, cli.ExitOK, []string{lock + ": ", "released", "from the store", where}, nil,
+	)
+	call(t, "events", "state", lock, "--dir", dir, "--at", "-0s").expect(
+		t, cli.ExitOK, []string{"nobody held it", "before", where}, nil,
+	)
 	call(t, "events", "holders", "--dir", dir).expect(t, cli.ExitOK, []string{"nobody holds a lock"}, nil)
 	call(t, "events", "history", "other", "--dir", dir).expect(t, cli.ExitEmpty, nil, []string{`has nothing of "other"`})
 	// The log goes on.
-	call(t, "demo", "--keep", dir, "--duration", "100ms", "--agents", "2", "--format", "json").expect(t, cli.ExitOK, nil, nil)
+	call(t, "demo", "--keep", dir, "--duration", "100ms", "--agents", "2", "--format", "json").expect(
+		t, cli.ExitOK, nil, nil,
+	)
 	call(t, "events", "audit", "--dir", dir).expect(t, cli.ExitOK, []string{"proven: ", " of 5 agents on "}, nil)
 }
 

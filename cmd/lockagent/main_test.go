@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 	}
 	_ = os.Unsetenv("NO_COLOR") // cannot fail for a valid name
 	for _, setting := range os.Environ() {
-		if name, _, _ := strings.Cut(setting, "="); strings.HasPrefix(name, "LOCKAGENT_") && !strings.HasPrefix(name, "LOCKAGENT_TEST_") {
+		if name, _, _ := strings.Cut(setting, "="); strings.HasPrefix(name, "LOCKAGENT_") &&
+			!strings.HasPrefix(name, "LOCKAGENT_TEST_") {
 			_ = os.Unsetenv(name) // likewise
 		}
 	}
@@ -66,7 +67,9 @@ var bin string
 // does has its own tests with the race detector, and so has what verbs do in this process. Some scripts run wrappers
 // with it.
 var build = sync.OnceValue(func() error {
-	if out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", bin, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command(
+		"go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", bin, ".",
+	).CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w: %s", err, out)
 	}
 	return nil

@@ -17,11 +17,12 @@ func newMan() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "man [VERB|PAGE]",
 		Short: "Print a page of the manual",
-		Long: `Print the page of the manual about a verb, or about lockagent. Other pages are lockagent-exit, about exit codes,
-lockagent-recipes, and lockagent.yaml, about the settings of the daemon. With --dir, write all pages into a directory, for
-packages and for man -M.`,
-		Example: "  lockagent man lock | man -l -\n  lockagent man lockagent.yaml | man -l -\n  lockagent man --dir /usr/local/share/man",
-		Args:    cobra.ArbitraryArgs,
+		Long: `Print the page of the manual about a verb, or about lockagent. Other pages are lockagent-exit, about exit
+codes, lockagent-recipes, and lockagent.yaml, about the settings of the daemon. With --dir, write all pages into a
+directory, for packages and for man -M.`,
+		Example: "  lockagent man lock | man -l -\n  lockagent man lockagent.yaml | man -l -\n" +
+			"  lockagent man --dir /usr/local/share/man",
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dir != "" {
 				if len(args) > 0 {
@@ -43,7 +44,9 @@ packages and for man -M.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "`directory` for all pages, each in the directory of its section; it is made if it is missing")
+	cmd.Flags().StringVar(
+		&dir, "dir", "", "`directory` for all pages, each in the directory of its section; it is made if it is missing",
+	)
 	return cmd
 }
 

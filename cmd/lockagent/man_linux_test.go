@@ -66,7 +66,8 @@ func TestMan(t *testing.T) {
 			t.Errorf("the page of %s does not tell of the exit codes", cmd.CommandPath())
 		}
 		// Those who take settings tell where they are described.
-		if got, want := strings.Contains(page, ".BR lockagent.yaml (5)"), !cmd.HasParent() || cmd.Flags().Lookup("config") != nil; got != want {
+		if got, want := strings.Contains(page, ".BR lockagent.yaml (5)"), !cmd.HasParent() ||
+			cmd.Flags().Lookup("config") != nil; got != want {
 			t.Errorf("the page of %s names that of the settings: %t", cmd.CommandPath(), got)
 		}
 	}
@@ -77,7 +78,9 @@ func TestMan(t *testing.T) {
 	if page := written("man7/lockagent-exit.7", "exit"); !strings.Contains(page, exits.Roff()) {
 		t.Error("the page about exit codes has none")
 	}
-	if page := written("man7/lockagent-recipes.7", "lockagent-recipes"); !strings.Contains(page, "\nlockagent lock \\-\\-slots 3 builds ./build.sh\n") {
+	if page := written(
+		"man7/lockagent-recipes.7", "lockagent-recipes",
+	); !strings.Contains(page, "\nlockagent lock \\-\\-slots 3 builds ./build.sh\n") {
 		t.Error("the page with the recipes lacks one")
 	}
 	written("man5/lockagent.yaml.5", "lockagent.yaml")

@@ -43,7 +43,9 @@ func TestRedisThatCannotSave(t *testing.T) {
 	_ = waiter.Process.Kill()
 	_ = waiter.Wait()
 	waittest.Until(t, "the daemon to unsubscribe", func() bool { return channels() == 0 })
-	r := diagnosed(t, apart(t, "doctor", "--format", "json", "--redis", redis.URL(), "--state-dir", path+".state", "--socket", path))
+	r := diagnosed(
+		t, apart(t, "doctor", "--format", "json", "--redis", redis.URL(), "--state-dir", path+".state", "--socket", path),
+	)
 	r.is(t, "redis scripts", "error", "MISCONF", "cannot write to its disk")
 	r.is(t, "redis messages", "ok")
 

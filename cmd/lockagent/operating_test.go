@@ -33,7 +33,8 @@ func TestOperatingGuide(t *testing.T) {
 	serving(t, path, "--drain-timeout", "1ms")
 	claims(t, path, "orders/42")
 	here := strings.NewReplacer(
-		"/run/lockagent/agent-operator.sock", path+"-operator.sock", "/run/lockagent/agent.sock", path, "/var/lib/lockagent", path+".state",
+		"/run/lockagent/agent-operator.sock", path+"-operator.sock", "/run/lockagent/agent.sock", path, "/var/lib/lockagent",
+		path+".state",
 	)
 	blocks := regexp.MustCompile("(?s)\\*checked\\*\n```sh\n(.*?)```").FindAllStringSubmatch(guide(t), -1)
 	if len(blocks) < 5 {
@@ -43,7 +44,9 @@ func TestOperatingGuide(t *testing.T) {
 		for line := range strings.Lines(block[1]) {
 			cmd := exec.Command("sh", "-c", here.Replace(line))
 			cmd.Dir = work
-			cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+path, "LOCKAGENT_STATE_DIR="+path+".state")
+			cmd.Env = append(
+				os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+path, "LOCKAGENT_STATE_DIR="+path+".state",
+			)
 			out, err := cmd.CombinedOutput()
 			if err != nil || len(out) == 0 && strings.HasPrefix(line, "lockagent show") {
 				t.Errorf("%s: %v\n%s", line, err, out)
@@ -107,7 +110,10 @@ func (g guided) run(t *testing.T, mark string) {
 	t.Helper()
 	_, err := exec.LookPath("curl")
 	machinetest.Needs(t, err)
-	bin, here := newBin(t), strings.NewReplacer("/run/lockagent/agent-operator.sock", g.path+"-operator.sock", "http://127.0.0.1:9464/metrics", g.metrics)
+	bin := newBin(t)
+	here := strings.NewReplacer(
+		"/run/lockagent/agent-operator.sock", g.path+"-operator.sock", "http://127.0.0.1:9464/metrics", g.metrics,
+	)
 	lines, codes := guideBlock(t, mark)
 	for i, line := range lines {
 		if command, ok := strings.CutPrefix(strings.TrimSpace(line), "systemctl "); ok {
@@ -115,7 +121,12 @@ func (g guided) run(t *testing.T, mark string) {
 			continue
 		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", here.Replace(line))
-		cmd.Env = append(append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+g.path, "LOCKAGENT_STATE_DIR="+g.path+".state"), g.environ...)
+		cmd.Env = append(
+			append(
+				os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+g.path, "LOCKAGENT_STATE_DIR="+g.path+".state",
+			),
+			g.environ...,
+		)
 		out, _ := cmd.CombinedOutput() // the exit code says it
 		if got := cmd.ProcessState.ExitCode(); got != codes[i] {
 			t.Errorf("%s: the exit code is %d, want %d\n%s", line, got, codes[i], out)
@@ -130,7 +141,9 @@ func TestGuideDrain(t *testing.T) {
 	serving(t, path, "--drain-timeout", "1ms")
 	held, client := claims(t, path, "orders/42")
 	guided{path: path}.run(t, "checked while a lock is held")
-	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Kind: readWrite, Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
+	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{
+		Kind: readWrite, Name: "orders/42", Token: held.GetToken(),
+	}); err != nil || !r.GetCurrent() {
 		t.Errorf("the holder has %v: %v", r, err)
 	}
 }
@@ -187,7 +200,9 @@ func TestGuideRedisIsGone(t *testing.T) {
 	waittest.Until(t, "a lock is granted again", func() bool {
 		return apart(t, "lock", "--socket", path, "-n", "orders/43", "true").code == cli.ExitOK
 	})
-	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Kind: readWrite, Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
+	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{
+		Kind: readWrite, Name: "orders/42", Token: held.GetToken(),
+	}); err != nil || !r.GetCurrent() {
 		t.Errorf("the holder has %v: %v", r, err)
 	}
 }
@@ -210,7 +225,8 @@ func TestGuideNATSIsGone(t *testing.T) {
 	waittest.Until(t, "the hub has the events", func() bool { return held("orders/42") == 1 })
 	way.Refuse(true)
 	way.Cut()
-	apart(t, "lock", "--socket", path, "-n", "orders/42", "true").expect(t, cli.ExitOK, nil, nil) // there is something to forward
+	// There is something to forward.
+	apart(t, "lock", "--socket", path, "-n", "orders/42", "true").expect(t, cli.ExitOK, nil, nil)
 	waittest.Until(t, "the forwarder notices", shows("lockagent_forward_stalled 1.0"))
 	guided{path: path, metrics: metrics, environ: []string{"LOCKAGENT_NATS=" + url}}.run(t, "checked while NATS is away")
 	if n := held("orders/43"); n != 0 {
@@ -252,7 +268,9 @@ func TestGuideTheDiskIsFull(t *testing.T) {
 		return try() == cli.ExitUnavailable
 	})
 	guided{path: path}.run(t, "checked on a full disk")
-	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Kind: readWrite, Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
+	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{
+		Kind: readWrite, Name: "orders/42", Token: held.GetToken(),
+	}); err != nil || !r.GetCurrent() {
 		t.Errorf("the holder has %v: %v", r, err)
 	}
 	if err := os.Remove(disk + "ballast"); err != nil {
@@ -273,8 +291,12 @@ func serveOnSmallDisk(t *testing.T, path string) *process {
 	if err := try.Run(); errors.Is(err, syscall.EPERM) {
 		machinetest.Needs(t, fmt.Errorf("the right to mount: %w", err))
 	}
-	cmd := exec.Command("sh", "-c", `mount -t tmpfs -o size=64m,mode=700 tmpfs "$1" && exec "$2" serve --socket "$3" --state-dir "$1" --drain-timeout 1ms`,
-		"sh", path+".state", program(t), path)
+	cmd := exec.Command(
+		"sh", "-c",
+		`mount -t tmpfs -o size=64m,mode=700 tmpfs "$1" && `+
+			`exec "$2" serve --socket "$3" --state-dir "$1" --drain-timeout 1ms`,
+		"sh", path+".state", program(t), path,
+	)
 	cmd.SysProcAttr = own
 	d := launch(t, cmd)
 	d.stderr.await(t, "that it is ready", says("Ready: "))

@@ -52,15 +52,22 @@ func tool(t *testing.T, name string) string {
 // are renewals and hand-offs.
 func showAllMetrics(t *testing.T) string {
 	t.Helper()
-	cmd := exec.Command(program(t), "demo", "--metrics", "127.0.0.1:0", "--duration", "1h", "--locks", "1", "--agents", "1", "--lease", "60ms", "--think", "15ms")
-	cmd.Env = append(os.Environ(), "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+startCollector(t, false).URL+"/v1/traces") // exemplars are of traces
+	cmd := exec.Command(
+		program(t), "demo", "--metrics", "127.0.0.1:0", "--duration", "1h", "--locks", "1", "--agents", "1", "--lease",
+		"60ms", "--think", "15ms",
+	)
+	// Exemplars are of traces.
+	cmd.Env = append(os.Environ(), "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+startCollector(t, false).URL+"/v1/traces")
 	var stdout output
 	cmd.Stdout = &stdout
 	launch(t, cmd)
 	address := metricsURL(t, &stdout)
 	waittest.Until(t, "all kinds of metrics", func() bool {
 		text := scrape(t, address)
-		for _, metric := range []string{"lockagent_lock_trust_remaining_seconds_count", "lockagent_lock_handoff_duration_seconds_count", "lockagent_lock_hold_duration_seconds_count"} {
+		for _, metric := range []string{
+			"lockagent_lock_trust_remaining_seconds_count", "lockagent_lock_handoff_duration_seconds_count",
+			"lockagent_lock_hold_duration_seconds_count",
+		} {
 			if !strings.Contains(text, metric) {
 				return false
 			}
@@ -83,7 +90,9 @@ func showForwardMetrics(t *testing.T) string {
 	t.Helper()
 	source := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
-	return metricsOf(t, start(t, "events", "forward", "--nats", source.URL(), "--hub", hub.URL(), "--metrics", "127.0.0.1:0"))
+	return metricsOf(
+		t, start(t, "events", "forward", "--nats", source.URL(), "--hub", hub.URL(), "--metrics", "127.0.0.1:0"),
+	)
 }
 
 // metricsOf waits until a verb says where it serves its metrics.
@@ -122,8 +131,12 @@ func showTrouble(t *testing.T) string {
 	if _, err := lock.Acquire(t.Context()); !errors.Is(err, channelapi.ErrTimeout) {
 		t.Fatalf("a lock that is held: %v", err)
 	}
-	for _, err := range []error{lockagent.ErrStoreUnavailable, lockagent.ErrNotPermitted, lockagent.ErrWrongType, errors.New("out of paper")} {
-		tracing.Store(failing{store, err}, cfg).Acquire(t.Context(), lockagent.AcquireRequest{}, func(lockagent.AcquireReply, error) {})
+	for _, err := range []error{
+		lockagent.ErrStoreUnavailable, lockagent.ErrNotPermitted, lockagent.ErrWrongType, errors.New("out of paper"),
+	} {
+		tracing.Store(failing{store, err}, cfg).Acquire(
+			t.Context(), lockagent.AcquireRequest{}, func(lockagent.AcquireReply, error) {},
+		)
 	}
 	return sdk.URL
 }
@@ -376,7 +389,9 @@ var limit = regexp.MustCompile(` (==|[<>]) [0-9.]+`)
 func prometheusAnswers(t *testing.T, addresses []string) {
 	prometheus := startPrometheus(t, addresses...)
 	waittest.Until(t, "two scrapes after all that has a metric has happened", func() bool {
-		return ask(t, prometheus, "query", "query", `count_over_time(lockagent_lock_trust_remaining_seconds_count[1m]) > 3`) > 0 &&
+		return ask(
+			t, prometheus, "query", "query", `count_over_time(lockagent_lock_trust_remaining_seconds_count[1m]) > 3`,
+		) > 0 &&
 			ask(t, prometheus, "query", "query", `count_over_time(lockagent_audit_events_total[1m]) > 3`) > 0 &&
 			ask(t, prometheus, "query", "query", `count_over_time(lockagent_forward_stalled[1m]) > 3`) > 0 &&
 			ask(t, prometheus, "query", "query", `count_over_time(lockagent_store_refusals_total[1m]) > 3`) > 2
@@ -384,7 +399,9 @@ func prometheusAnswers(t *testing.T, addresses []string) {
 	// What happens late has its two scrapes later.
 	hasResult := func(what, expression string) {
 		t.Helper()
-		waittest.Until(t, what+": a result of "+expression, func() bool { return ask(t, prometheus, "query", "query", expression) > 0 })
+		waittest.Until(
+			t, what+": a result of "+expression, func() bool { return ask(t, prometheus, "query", "query", expression) > 0 },
+		)
 	}
 	for _, expression := range expressions(t) {
 		hasResult("the dashboard", expression)

@@ -56,8 +56,10 @@ func newHost(t *testing.T) *host {
 }
 
 func (h *host) env() []string {
-	return append(os.Environ(), "LOCKAGENT_SOCKET="+h.path, "LOCKAGENT_OPERATOR_SOCKET="+h.path+".operator", "LOCKAGENT_STATE_DIR="+h.path+".state",
-		"HOME="+h.dir)
+	return append(
+		os.Environ(), "LOCKAGENT_SOCKET="+h.path, "LOCKAGENT_OPERATOR_SOCKET="+h.path+".operator",
+		"LOCKAGENT_STATE_DIR="+h.path+".state", "HOME="+h.dir,
+	)
 }
 
 // run starts a program of the host.
@@ -194,7 +196,10 @@ func TestSessionOfTheReadme(t *testing.T) {
 	h := newHost(t)
 	bin := newBin(t)
 	end := filepath.Join(h.dir, "end") // of the sleep in the first terminal, when the second has seen what is held
-	if err := errors.Join(syscall.Mkfifo(end, 0o600), os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\nread line <"+end+"\n"), 0o700)); err != nil {
+	if err := errors.Join(
+		syscall.Mkfifo(end, 0o600),
+		os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\nread line <"+end+"\n"), 0o700),
+	); err != nil {
 		t.Fatal(err)
 	}
 	port := "0" // in place of 7070
@@ -349,9 +354,13 @@ func TestWhoMayNotLook(t *testing.T) {
 	d := runDaemon(t, func(cfg *daemon.Config) { cfg.Access = rules })
 	claim := strings.TrimSpace(call(t, "acquire", "--socket", d.Path, "--ttl", "1h", "a").stdout)
 	apart(t, "lock", "--socket", d.Path, "-n", "a", "true").expect(t, cli.ExitFailed, nil, []string{`lock "a" is held by`})
-	apart(t, "lock", "--socket", d.Path, "-v", "-w", "10ms", "a", "true").expect(t, cli.ExitFailed, nil, []string{"waiting for a, held by"})
+	apart(t, "lock", "--socket", d.Path, "-v", "-w", "10ms", "a", "true").expect(
+		t, cli.ExitFailed, nil, []string{"waiting for a, held by"},
+	)
 	call(t, "__complete", "lock", "--socket", d.Path, "").expect(t, cli.ExitOK, nil, nil)
-	apart(t, "attach", "--socket", d.Path, "-v", claim, "sh", "-c", "echo under $LOCKAGENT_LOCK").expect(t, cli.ExitOK, []string{"under a\n"}, []string{"got a with the token"})
+	apart(t, "attach", "--socket", d.Path, "-v", claim, "sh", "-c", "echo under $LOCKAGENT_LOCK").expect(
+		t, cli.ExitOK, []string{"under a\n"}, []string{"got a with the token"},
+	)
 	if refused := rules.Refusals(); len(refused) != 0 {
 		t.Errorf("it was refused %+v", refused)
 	}
@@ -369,12 +378,17 @@ func (panicking) Write([]byte) (int, error) { panic("a defect") }
 func TestADefectIsTold(t *testing.T) {
 	var stderr strings.Builder
 	code := run(t.Context(), []string{"version"}, strings.NewReader(""), panicking{}, &stderr)
-	result{code, "", stderr.String()}.expect(t, cli.ExitBug, nil, []string{"lockagent: bug: a defect", "Please report this."})
+	result{code, "", stderr.String()}.expect(
+		t, cli.ExitBug, nil, []string{"lockagent: bug: a defect", "Please report this."},
+	)
 }
 
 // Each exit code of lockagent is that of some script or test.
 func TestScriptsHaveEveryExitCode(t *testing.T) {
-	elsewhere := []int{cli.ExitViolated, cli.ExitIncomplete, cli.ExitEmpty, cli.ExitExplained, cli.ExitBug, cli.ExitNotPermitted} // the event log, and the tests above
+	// Tests of the event log, and the tests above, have these.
+	elsewhere := []int{
+		cli.ExitViolated, cli.ExitIncomplete, cli.ExitEmpty, cli.ExitExplained, cli.ExitBug, cli.ExitNotPermitted,
+	}
 	files, err := filepath.Glob("testdata/daemon/*.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -392,7 +406,8 @@ func TestScriptsHaveEveryExitCode(t *testing.T) {
 		if code == cli.ExitSignal {
 			code += int(syscall.SIGTERM)
 		}
-		if code != cli.ExitOK && !slices.Contains(elsewhere, code) && !strings.Contains(all.String(), fmt.Sprintf("\ncode %d ", code)) {
+		if code != cli.ExitOK && !slices.Contains(elsewhere, code) &&
+			!strings.Contains(all.String(), fmt.Sprintf("\ncode %d ", code)) {
 			t.Errorf("no script ends with %d: %v", code, e.meanings)
 		}
 	}

@@ -141,7 +141,10 @@ const untilN = `until [ "$n" ]; do sleep .01; done`
 func TestLockOnATerminal(t *testing.T) {
 	t.Parallel()
 	d := runDaemon(t)
-	p := runOnTerminal(t, d, "lock", "a", "sh", "-c", `trap 'n=$((n+1)); echo "interrupted $n"' INT; echo ready; `+untilN+`; read line; echo "heard $line"; exit 5`)
+	p := runOnTerminal(
+		t, d, "lock", "a", "sh", "-c",
+		`trap 'n=$((n+1)); echo "interrupted $n"' INT; echo ready; `+untilN+`; read line; echo "heard $line"; exit 5`,
+	)
 	p.says(t, "ready")
 	p.press(t, "\x03")
 	p.says(t, "interrupted 1")
@@ -163,11 +166,13 @@ func TestACommandInAPipelineReadsFromTheTerminal(t *testing.T) {
 	const (
 		reads    = `read line </dev/tty; echo "heard $line"; exit 5'`
 		command  = `true | lockagent lock a sh -c 'echo ready; ` + reads
-		signaled = `trap : INT; true | lockagent lock a sh -c 'trap "n=\$((n+1)); echo interrupted \$n" INT; echo ready; ` + untilN + `; ` + reads
+		signaled = `trap : INT; true | lockagent lock a sh -c 'trap "n=\$((n+1)); echo interrupted \$n" INT; echo ready; ` +
+			untilN + `; ` + reads
 	)
 	for what, script := range map[string]string{
-		"in the foreground":                   signaled,
-		"moved from the background to that":   "set -m; " + command + " & until jobs %% | grep -q Stopped; do sleep .01; done; fg",
+		"in the foreground": signaled,
+		"moved from the background to that": "set -m; " + command +
+			" & until jobs %% | grep -q Stopped; do sleep .01; done; fg",
 		"in the foreground of another script": `trap : INT; sh -c "$COMMAND"`,
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -193,7 +198,9 @@ func TestACommandInAPipelineReadsFromTheTerminal(t *testing.T) {
 func TestASignalToAJobInTheBackground(t *testing.T) {
 	t.Parallel()
 	d, bin := runDaemon(t), newBin(t)
-	const script = `set -m; lockagent lock a sh -c 'trap "echo got it; exit 5" INT; echo ready; while :; do sleep .01; done' & read line; kill -INT $!; wait $!`
+	const script = `set -m
+lockagent lock a sh -c 'trap "echo got it; exit 5" INT; echo ready; while :; do sleep .01; done' &
+read line; kill -INT $!; wait $!`
 	p := startOnTerminal(t, d, "env", "PATH="+bin+":"+os.Getenv("PATH"), "bash", "-c", script)
 	p.says(t, "ready")
 	p.press(t, "go\r")
@@ -208,7 +215,10 @@ func TestASignalToAJobInTheBackground(t *testing.T) {
 func TestASignalReachesWhatACommandOnATerminalHasStarted(t *testing.T) {
 	t.Parallel()
 	d := runDaemon(t)
-	p := runOnTerminal(t, d, "lock", "a", "sh", "-c", `trap : TERM; sh -c 'trap "echo told; exit" TERM; echo ready; while :; do sleep .01; done'; exit 5`)
+	p := runOnTerminal(
+		t, d, "lock", "a", "sh", "-c",
+		`trap : TERM; sh -c 'trap "echo told; exit" TERM; echo ready; while :; do sleep .01; done'; exit 5`,
+	)
 	p.says(t, "ready")
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -237,7 +247,8 @@ func TestAnInterruptOfTheTerminalEnds(t *testing.T) {
 func TestNestedWrappersOnATerminal(t *testing.T) {
 	t.Parallel()
 	d, bin := runDaemon(t), newBin(t)
-	const command = `for s in HUP INT QUIT TERM USR1; do trap "echo got $s" $s; done; trap "echo got CONT; n=1" CONT; echo "ready $PPID."; ` + untilN + `; read line; echo "heard $line"; exit 5`
+	const command = `for s in HUP INT QUIT TERM USR1; do trap "echo got $s" $s; done; ` +
+		`trap "echo got CONT; n=1" CONT; echo "ready $PPID."; ` + untilN + `; read line; echo "heard $line"; exit 5`
 	kill := func(t *testing.T, pid int, name string) {
 		t.Helper()
 		if err := unix.Kill(pid, unix.SignalNum("SIG"+name)); err != nil {
@@ -250,7 +261,12 @@ func TestNestedWrappersOnATerminal(t *testing.T) {
 	} {
 		for _, signal := range []struct{ name, key string }{{"INT", "\x03"}, {"QUIT", "\x1c"}, {"HUP", ""}, {"TERM", ""}} {
 			t.Run(how+"/"+signal.name, func(t *testing.T) {
-				p := startOnTerminal(t, d, slices.Concat([]string{"env", "PATH=" + bin + ":" + os.Getenv("PATH"), "lockagent", "lock", "a", "--"}, wrapped)...)
+				p := startOnTerminal(
+					t, d,
+					slices.Concat(
+						[]string{"env", "PATH=" + bin + ":" + os.Getenv("PATH"), "lockagent", "lock", "a", "--"}, wrapped,
+					)...,
+				)
 				inner, err := strconv.Atoi(p.says(t, `ready (\d+)\.`)[1])
 				if err != nil {
 					t.Fatal(err)

@@ -128,5 +128,7 @@ lockagent lock -n stuck/1 echo "it is free"`,
 
 // recipesDocument is also what lockagent help recipes shows.
 func recipesDocument() *manual.Document {
-	return &manual.Document{Name: "lockagent-recipes", Section: 7, Short: "what to do with locks in a shell", Parts: recipes}
+	return &manual.Document{
+		Name: "lockagent-recipes", Section: 7, Short: "what to do with locks in a shell", Parts: recipes,
+	}
 }

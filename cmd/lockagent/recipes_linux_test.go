@@ -67,7 +67,9 @@ func TestRecipes(t *testing.T) {
 	if left := claimsOf(t, d.Path); left != "" {
 		t.Errorf("the recipes have left\n%s", left)
 	}
-	call(t, "help", "recipes").expect(t, cli.ExitOK, []string{"\n" + recipes[2].Title + "\n\n  The exit code", "\n\n    " + recipes[0].Code + "\n"}, nil)
+	call(t, "help", "recipes").expect(
+		t, cli.ExitOK, []string{"\n" + recipes[2].Title + "\n\n  The exit code", "\n\n    " + recipes[0].Code + "\n"}, nil,
+	)
 	if len(said) != len(recipes) {
 		t.Errorf("%d recipes, and %d outputs", len(recipes), len(said))
 	}
@@ -85,13 +87,16 @@ func writeScript(t *testing.T, name, text string) {
 func TestTheManualOfTheSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	d := settingsDocument()
-	if err := os.WriteFile(file, []byte(strings.Replace(exampleSettings, "/etc/lockagent/redis.password", file, 1)), 0o600); err != nil {
+	if err := os.WriteFile(
+		file, []byte(strings.Replace(exampleSettings, "/etc/lockagent/redis.password", file, 1)), 0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	call(t, "config", "show", "--config", file).expect(t, cli.ExitOK, []string{"rediss://", "deploy/**"}, nil)
 	page := documentPage(d)
 	for _, want := range []string{
-		"\n.SS redis\n", "\n.TP\n.B redis.url\nThe Redis that has the locks.", "\n.TP\n.B rules\n", "The flag is \\-\\-drain\\-timeout, and the variable LOCKAGENT_DRAIN_TIMEOUT. A reload is enough.\n",
+		"\n.SS redis\n", "\n.TP\n.B redis.url\nThe Redis that has the locks.", "\n.TP\n.B rules\n",
+		"The flag is \\-\\-drain\\-timeout, and the variable LOCKAGENT_DRAIN_TIMEOUT. A reload is enough.\n",
 		"Default: 30s.", ".SH SEE ALSO\n.BR lockagent (1),\n.BR lockagent\\-exit (7),\n",
 	} {
 		if !strings.Contains(page, want) {

@@ -157,7 +157,9 @@ func awaitLog(t *testing.T, path string) {
 	waittest.Until(t, "the event log tells of a hold", func() bool {
 		since := timestamppb.Now()
 		apart(t, "lock", "--socket", path, "hall", "true").expect(t, cli.ExitOK, nil, nil)
-		log, err := d.Look.ReadLog(t.Context(), &lockagentv1.ReadLogRequest{From: &lockagentv1.ReadLogRequest_Since{Since: since}})
+		log, err := d.Look.ReadLog(t.Context(), &lockagentv1.ReadLogRequest{
+			From: &lockagentv1.ReadLogRequest_Since{Since: since},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +203,8 @@ func TestTheJournalIsMissing(t *testing.T) {
 			for range 2 {
 				refused := apart(t, serve...)
 				refused.expect(t, cli.ExitFailed, nil, []string{says, "end these programs", "Try: mv "})
-				if _, try, _ := strings.Cut(refused.stderr, "Try: "); !strings.HasPrefix(try, "mv "+path+".state "+path+".state.old ") {
+				_, try, _ := strings.Cut(refused.stderr, "Try: ")
+				if !strings.HasPrefix(try, "mv "+path+".state "+path+".state.old ") {
 					t.Errorf("it says to try %s", try)
 				}
 			}

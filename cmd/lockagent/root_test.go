@@ -243,12 +243,19 @@ func TestUsage(t *testing.T) {
 			"config show --lease 1ms", "--lease must be between 10ms and 8760h, not 1ms",
 			"lockagent config show --lease 10s",
 		},
-		{"config show --lease-margin 20s", "--lease-margin must be at most half of lease.duration, which is 30s, not 20s", "lockagent config show --lease-margin 1s"},
+		{
+			"config show --lease-margin 20s", "--lease-margin must be at most half of lease.duration, which is 30s, not 20s",
+			"lockagent config show --lease-margin 1s",
+		},
 		{
 			"config show --web-allow-break=perhaps", `--web-allow-break wants true or false, not "perhaps"`,
 			"lockagent config show --web-allow-break",
 		},
-		{"config show --redis redis://:hunter2@a", "--redis has a password or a token in it, which belongs into a file; name the file with --redis-password-file", "lockagent config show --redis rediss://lockagent@redis.example:6379"},
+		{
+			"config show --redis redis://:hunter2@a",
+			"--redis has a password or a token in it, which belongs into a file; name the file with --redis-password-file",
+			"lockagent config show --redis rediss://lockagent@redis.example:6379",
+		},
 		{
 			"config show --format yaml", `--format must be table, text, json or jsonl, not "yaml"`,
 			"lockagent config show --format json",
@@ -302,7 +309,8 @@ func TestUsageOfEveryFlag(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	for _, args := range []string{
-		"--help", "help", "help demo", "demo --help", "events --help", "events tail --help", "events history --help", "events state --help", "events holders --help", "events audit --help",
+		"--help", "help", "help demo", "demo --help", "events --help", "events tail --help", "events history --help",
+		"events state --help", "events holders --help", "events audit --help",
 		"version --help", "config --help", "config show --help", "lock --help",
 	} {
 		words := strings.NewReplacer("--help", "", "help", "").Replace(args)

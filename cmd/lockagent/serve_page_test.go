@@ -46,7 +46,11 @@ func TestServePage(t *testing.T) {
 	pageSays(t, url[1], "web-1")
 	pageSays(t, url[1], `<b>Store</b> <span class="where">memory</span> <span class="say">answers`)
 	pageSays(t, url[1], `<b>Event log</b> <span class="where">NATS in this daemon</span> <span class="say">up to date`)
-	pageSays(t, url[1], `<li class="part bad" data-key="part-NATS"><span class="dot" aria-hidden="true"></span><b>NATS</b> <span class="where">nats://127.0.0.1:1`)
+	pageSays(
+		t, url[1],
+		`<li class="part bad" data-key="part-NATS"><span class="dot" aria-hidden="true"></span>`+
+			`<b>NATS</b> <span class="where">nats://127.0.0.1:1`,
+	)
 	pageSays(t, url[1]+"locks", ">door<")
 	pageSays(t, url[1]+"lock?name=door", "Locks cannot be broken on this page")
 	pageSays(t, url[1]+"lock?name=door", "goes on") // from the event log
@@ -54,7 +58,9 @@ func TestServePage(t *testing.T) {
 
 	taken := strings.TrimSuffix(strings.TrimPrefix(url[1], "http://"), "/")
 	other := socketPath(t)
-	call(t, "serve", "--socket", other, "--state-dir", other+".state", "--web", taken).expect(t, cli.ExitFailed, nil, []string{"--web: listen tcp " + taken, "Try: lockagent serve --web 127.0.0.1:0"})
+	call(t, "serve", "--socket", other, "--state-dir", other+".state", "--web", taken).expect(
+		t, cli.ExitFailed, nil, []string{"--web: listen tcp " + taken, "Try: lockagent serve --web 127.0.0.1:0"},
+	)
 }
 
 func TestServePageWithoutHub(t *testing.T) {

@@ -150,7 +150,9 @@ func TestLogOfTheDaemon(t *testing.T) {
 	ctx, call := connect.NewClientContext(t.Context())
 	call.RequestHeader().Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	operate := lockagentv1connect.NewOperateServiceClient(unixHTTP(t, path), client.URL)
-	if _, err := operate.Break(ctx, &lockagentv1.BreakRequest{Kind: readWrite, Name: "door", Reason: "stuck"}); err != nil {
+	if _, err := operate.Break(
+		ctx, &lockagentv1.BreakRequest{Kind: readWrite, Name: "door", Reason: "stuck"},
+	); err != nil {
 		t.Fatal(err)
 	}
 	d.stderr.await(t, "that the lock was broken", says("a lock was broken"))
@@ -169,7 +171,8 @@ func TestLogOfTheDaemon(t *testing.T) {
 			broken = record
 		}
 	}
-	if broken["trace_id"] != "0af7651916cd43dd8448eb211c80319c" || broken["span_id"] != "b7ad6b7169203331" || broken["lock"] != "door" || broken["reason"] != "stuck" {
+	if broken["trace_id"] != "0af7651916cd43dd8448eb211c80319c" || broken["span_id"] != "b7ad6b7169203331" ||
+		broken["lock"] != "door" || broken["reason"] != "stuck" {
 		t.Errorf("the line is %v", broken)
 	}
 }
@@ -220,7 +223,9 @@ func TestHealthAndMetrics(t *testing.T) {
 		return status == http.StatusServiceUnavailable
 	})
 	has(operator, "http://operator/readyz", 503, "not ready: lockagent: the daemon drains: it takes no new claims")
-	if _, err := client.Release(t.Context(), &lockagentv1.ReleaseRequest{Claim: g.GetClaim(), Secret: g.GetSecret()}); err != nil {
+	if _, err := client.Release(
+		t.Context(), &lockagentv1.ReleaseRequest{Claim: g.GetClaim(), Secret: g.GetSecret()},
+	); err != nil {
 		t.Error(err)
 	}
 	d.interrupt(t).expect(t, cli.ExitOK, nil, nil)
@@ -244,7 +249,9 @@ func TestEventsOfTheDaemon(t *testing.T) {
 	for _, name := range []string{"door", "desk"} {
 		d := serving(t, path, "--nats", hub, "--drain-timeout", "1ms")
 		claims(t, path, name)
-		call(t, "events", "tail", "--dir", path+".state/events", "--all", "--follow=false").expect(t, cli.ExitUnavailable, nil, []string{"is in use by another process"})
+		call(t, "events", "tail", "--dir", path+".state/events", "--all", "--follow=false").expect(
+			t, cli.ExitUnavailable, nil, []string{"is in use by another process"},
+		)
 		d.interrupt(t)
 		local = read("--dir", path+".state/events")
 		if !strings.Contains(local, `"lock":"`+name+`"`) {
@@ -310,13 +317,25 @@ func TestADamagedEventLog(t *testing.T) {
 		name, says string
 		damage     func(dir string) error
 	}{
-		{"no meta file", "the event log could not be recovered, and a new one begins", func(dir string) error { return os.Remove(dir + stream + "meta.inf") }},
+		{
+			"no meta file", "the event log could not be recovered, and a new one begins",
+			func(dir string) error { return os.Remove(dir + stream + "meta.inf") },
+		},
 		{"another meta file", "the event log could not be recovered, and a new one begins", func(dir string) error {
 			return os.WriteFile(dir+stream+"meta.inf", []byte("x"), 0o600)
 		}},
-		{"the directory is gone", "the event log could not be recovered, and a new one begins", func(dir string) error { return os.RemoveAll(dir + stream) }},
-		{"cut", "the event log has messages that cannot be read", func(dir string) error { return os.Truncate(dir+stream+"msgs/1.blk", 700) }},
-		{"no messages", "the event log has lost all of its messages", func(dir string) error { return os.Remove(dir + stream + "msgs/1.blk") }},
+		{
+			"the directory is gone", "the event log could not be recovered, and a new one begins",
+			func(dir string) error { return os.RemoveAll(dir + stream) },
+		},
+		{
+			"cut", "the event log has messages that cannot be read",
+			func(dir string) error { return os.Truncate(dir+stream+"msgs/1.blk", 700) },
+		},
+		{
+			"no messages", "the event log has lost all of its messages",
+			func(dir string) error { return os.Remove(dir + stream + "msgs/1.blk") },
+		},
 		{"what was seen is damaged", "nobody knows whether the event log has lost something", func(dir string) error {
 			return os.WriteFile(dir+"/events.seen", []byte("x"), 0o600)
 		}},
@@ -333,7 +352,9 @@ func TestADamagedEventLog(t *testing.T) {
 			d.stderr.await(t, test.says, says(test.says))
 			claims(t, path, "hall")
 			d.interrupt(t).expect(t, cli.ExitOK, nil, nil)
-			if r := call(t, "events", "tail", "--dir", path+".state/events", "--all", "--follow=false"); !strings.Contains(r.stdout, "hall") {
+			if r := call(
+				t, "events", "tail", "--dir", path+".state/events", "--all", "--follow=false",
+			); !strings.Contains(r.stdout, "hall") {
 				t.Errorf("the log does not go on: %s", r.stdout)
 			}
 			asides, err := filepath.Glob(path + ".state/events.damaged-*")
@@ -350,7 +371,10 @@ func TestSocketActivation(t *testing.T) {
 	activate, err := exec.LookPath("systemd-socket-activate")
 	machinetest.Needs(t, err)
 	path := socketPath(t)
-	cmd := exec.Command(activate, "--fdname=lockagent", "-l", path, program(t), "serve", "--state-dir", path+".state", "--socket", path+".unused", "--drain-timeout", "1ms")
+	cmd := exec.Command(
+		activate, "--fdname=lockagent", "-l", path, program(t), "serve", "--state-dir", path+".state", "--socket",
+		path+".unused", "--drain-timeout", "1ms",
+	)
 	p := launch(t, cmd)
 	p.stderr.await(t, "that systemd listens", says("Listening on"))
 	claims(t, path, "door") // which starts the daemon
@@ -383,8 +407,12 @@ func TestSocketActivationBetweenTwoDaemons(t *testing.T) {
 	}
 	defer func() { _ = passed.Close() }()
 	activate := func() *process {
-		cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$@"`, "sh", program(t), "serve", "--state-dir", path+".state", "--socket", path+".unused")
-		cmd.Env, cmd.ExtraFiles = append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES="+servecmd.SocketName), []*os.File{passed}
+		cmd := exec.Command(
+			"sh", "-c", `LISTEN_PID=$$ exec "$@"`, "sh", program(t), "serve", "--state-dir", path+".state", "--socket",
+			path+".unused",
+		)
+		cmd.Env = append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES="+servecmd.SocketName)
+		cmd.ExtraFiles = []*os.File{passed}
 		d := launch(t, cmd)
 		d.stderr.await(t, "that it is ready", says("Ready: "+path))
 		return d
@@ -401,12 +429,16 @@ func TestSocketActivationBetweenTwoDaemons(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	if _, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
-		lockagentv1connect.LookServiceListProcedure); err != nil {
+	if _, err := fmt.Fprintf(
+		client,
+		"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
+		lockagentv1connect.LookServiceListProcedure,
+	); err != nil {
 		t.Fatal(err)
 	}
 	activate()
-	if answer, err := io.ReadAll(client); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200") || !strings.Contains(string(answer), `"door"`) {
+	if answer, err := io.ReadAll(client); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200") ||
+		!strings.Contains(string(answer), `"door"`) {
 		t.Errorf("the client is told %q, %v", answer, err)
 	}
 }
@@ -421,13 +453,17 @@ func TestLimitsOfTheEventLog(t *testing.T) {
 		d := serving(t, path, append(flags, more...)...)
 		apart(t, "lock", "--socket", path, "door", "true").expect(t, cli.ExitOK, nil, nil)
 		d.interrupt(t).expect(t, cli.ExitOK, nil, nil)
-		if told := d.stderr.String(); strings.Contains(told, "has other limits") != (says != "") || !strings.Contains(told, says) || strings.Contains(told, "level=ERROR") {
+		if told := d.stderr.String(); strings.Contains(told, "has other limits") != (says != "") ||
+			!strings.Contains(told, says) || strings.Contains(told, "level=ERROR") {
 			t.Errorf("with %v it says %s", more, told)
 		}
 	}
 	once("")
 	once("") // they are the same
-	once("old_max_size=1GiB max_size=64MiB old_max_age=0s max_age=1h0m0s", "--events-max-size", "64MiB", "--events-max-age", "1h")
+	once(
+		"old_max_size=1GiB max_size=64MiB old_max_age=0s max_age=1h0m0s", "--events-max-size", "64MiB", "--events-max-age",
+		"1h",
+	)
 	once("", "--events-max-size", "64MiB", "--events-max-age", "1h")
 	once("old_max_size=64MiB max_size=0B old_max_age=1h0m0s max_age=0s", "--events-max-size", "0B")
 	log := call(t, "events", "tail", "--dir", path+".state/events", "--all", "--follow=false", "--kind", "granted,held")

@@ -24,7 +24,9 @@ func TestAStoppedWrapperKeepsItsLock(t *testing.T) {
 			holder.stderr.await(t, "the command", says("it runs"))
 			holder.signal(t, syscall.SIGSTOP)
 			stopped := bootclock.Now()
-			waittest.Until(t, "the lease is over that the wrapper knows of", func() bool { return bootclock.Now() > stopped+2*lease })
+			waittest.Until(
+				t, "the lease is over that the wrapper knows of", func() bool { return bootclock.Now() > stopped+2*lease },
+			)
 			holder.signal(t, syscall.SIGCONT)
 			holder.ended(t, "done\n")
 		})

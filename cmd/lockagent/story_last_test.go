@@ -19,8 +19,10 @@ func TestLeaseThatWasLeft(t *testing.T) {
 	s := &logtest.Script{T: t}
 	hold := lockagent.Event{Lock: lock, Owner: "joe", Request: 1, Tenure: 1, Token: 100, Lease: time.Minute, Fixed: true}
 	granted, lost := hold, hold
-	granted.Kind, granted.How, granted.Count, granted.StoreTime = lockagent.EventGranted, lockagent.ByStore, 1, lockagent.StoreTime(at(1).UnixMicro())
-	lost.Kind, lost.Held, lost.Reason, lost.Confirmed, lost.Until = lockagent.EventLost, time.Second, lockagent.LostClosed, granted.StoreTime, lockagent.StoreTime(at(2).UnixMicro())
+	granted.Kind, granted.How, granted.Count = lockagent.EventGranted, lockagent.ByStore, 1
+	granted.StoreTime = lockagent.StoreTime(at(1).UnixMicro())
+	lost.Kind, lost.Held, lost.Reason = lockagent.EventLost, time.Second, lockagent.LostClosed
+	lost.Confirmed, lost.Until = granted.StoreTime, lockagent.StoreTime(at(2).UnixMicro())
 	s.Add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted})
 	s.Add("a", at(1), granted)
 	s.Add("a", at(2), lost)

@@ -153,7 +153,10 @@ func TestVerbsSayTheSameOfAStreamAndOfAFile(t *testing.T) {
 		logtest.Overlapping(t, logtest.Begun): `"ended": "released"`,
 	} {
 		url := published(t, log)
-		for _, verb := range [][]string{{"history", "orders/42"}, {"state", "orders/42", "--at", logtest.Begun.Add(3 * time.Second).Format(time.RFC3339)}} {
+		for _, verb := range [][]string{
+			{"history", "orders/42"},
+			{"state", "orders/42", "--at", logtest.Begun.Add(3 * time.Second).Format(time.RFC3339)},
+		} {
 			verb = append(append([]string{"events"}, verb...), "--format", "json")
 			file, stream := callWith(t, log, append(verb, "--file", "-")...), call(t, append(verb, "--nats", url)...)
 			if file.stdout != stream.stdout || file.code != cli.ExitOK || !strings.Contains(file.stdout, want) {
@@ -169,7 +172,9 @@ func emptyStream(t *testing.T) (url string, js jetstream.JetStream) {
 	t.Helper()
 	url = natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 	js = jetStream(t, url)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: natslog.DefaultStream, Subjects: []string{events.AllSubjects}}); err != nil {
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: natslog.DefaultStream, Subjects: []string{events.AllSubjects},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return url, js
@@ -224,7 +229,9 @@ func TestAuditTellsOfAHoldWhatHistoryTells(t *testing.T) {
 	}
 	log := s.Text.String()
 	var report audit.Report
-	if err := json.Unmarshal([]byte(callWith(t, log, "events", "audit", "--file", "-", "--format", "json").stdout), &report); err != nil {
+	if err := json.Unmarshal(
+		[]byte(callWith(t, log, "events", "audit", "--file", "-", "--format", "json").stdout), &report,
+	); err != nil {
 		t.Fatal(err)
 	}
 	var history eventscmd.HistoryView

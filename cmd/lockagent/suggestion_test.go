@@ -64,7 +64,11 @@ func TestSuggestionsAreAboutTheSameLog(t *testing.T) {
 		// Another place is no second one.
 		{"holders --dir x", file, "holders --dir x\n"},
 		{"holders --nats-tls-first=maybe", url, "holders --nats-tls-first\n"},
-		{"project --begin soon", []string{"--kv", "my bucket", "--nats", "nats://hub:4222"}, "project --nats nats://hub:4222 --kv 'my bucket' --begin 1h"},
+		{
+			"project --begin soon",
+			[]string{"--kv", "my bucket", "--nats", "nats://hub:4222"},
+			"project --nats nats://hub:4222 --kv 'my bucket' --begin 1h",
+		},
 		{"project", url, "project" + inNATS + " --kv holders"},
 		{"project --kv a --kv-replicas 7", url, "project" + inNATS + " --kv a --kv-replicas 1"},
 		{"project --kv a.b", url, "project" + inNATS + " --kv holders"},

@@ -49,7 +49,10 @@ func TestUnitsFitTheDaemon(t *testing.T) {
 	is("ListenStream", sock["ListenStream"], place.System)
 	is("FileDescriptorName", sock["FileDescriptorName"], servecmd.SocketName)
 	is("RuntimeDirectory", service["RuntimeDirectory"], filepath.Base(filepath.Dir(place.System)))
-	is("StateDirectory", service["StateDirectory"], filepath.Base(place.User{Getenv: func(string) string { return "" }}.StateDir()))
+	is(
+		"StateDirectory", service["StateDirectory"],
+		filepath.Base(place.User{Getenv: func(string) string { return "" }}.StateDir()),
+	)
 	is("Type", service["Type"], "notify")
 	is("StartLimitIntervalSec", service["StartLimitIntervalSec"], "0")
 
@@ -78,7 +81,8 @@ func TestUnitsFitTheDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := settings.Settings
-	if s.Socket.Path != place.System || s.StateDir != "/var/lib/lockagent" || s.Operator.Socket != "/run/lockagent/agent-operator.sock" {
+	if s.Socket.Path != place.System || s.StateDir != "/var/lib/lockagent" ||
+		s.Operator.Socket != "/run/lockagent/agent-operator.sock" {
 		t.Errorf("the daemon has %s, %s and %s", s.Socket.Path, s.Operator.Socket, s.StateDir)
 	}
 	known := make(map[string]bool)
@@ -90,7 +94,8 @@ func TestUnitsFitTheDaemon(t *testing.T) {
 			t.Errorf("the daemon knows no %s", name)
 		}
 	}
-	if stop := service["TimeoutStopSec"][0]; stop != "60s" || s.Drain.Timeout.Seconds()+servecmd.PublishTime.Seconds() >= 60 {
+	if stop := service["TimeoutStopSec"][0]; stop != "60s" ||
+		s.Drain.Timeout.Seconds()+servecmd.PublishTime.Seconds() >= 60 {
 		t.Errorf("systemd waits %s for a drain of %v", stop, s.Drain.Timeout)
 	}
 	for option, want := range map[string]string{"LimitCORE": "0", "OOMScoreAdjust": "-500", "MemoryMax": "50%"} {
@@ -129,7 +134,9 @@ func TestUnitsAreValid(t *testing.T) {
 		}
 		return string(out)
 	}
-	if out := command("verify", "--man=no", "./lockagent.service", "./lockagent.socket"); strings.Contains(out, "lockagent.") {
+	if out := command(
+		"verify", "--man=no", "./lockagent.service", "./lockagent.socket",
+	); strings.Contains(out, "lockagent.") {
 		t.Errorf("systemd says: %s", out)
 	}
 	command("security", "--offline=yes", "--no-pager", "--threshold=20", "./lockagent.service") // its scale goes to 100
@@ -162,7 +169,8 @@ func TestUserAndDirectory(t *testing.T) {
 		}
 	}
 	users, err := os.ReadFile(filepath.Join(root, "etc/passwd"))
-	if err != nil || !regexp.MustCompile(`(?m)^lockagent:x:\d+:\d+:lockagent daemon:/var/lib/lockagent:.*nologin$`).Match(users) {
+	if err != nil ||
+		!regexp.MustCompile(`(?m)^lockagent:x:\d+:\d+:lockagent daemon:/var/lib/lockagent:.*nologin$`).Match(users) {
 		t.Errorf("the users are %q, %v", users, err)
 	}
 	if info, err := os.Stat(filepath.Join(root, filepath.Dir(place.System))); err != nil || info.Mode().Perm() != 0o755 {

@@ -18,14 +18,26 @@ func TestTailNamesTheProcess(t *testing.T) {
 	const lock, owner = "orders/42", "0/CB6X"
 	s := &logtest.Script{T: t}
 	at := func(seconds int) time.Time { return logtest.Begun.Add(time.Duration(seconds) * time.Second) }
-	s.Add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", Program: "lockagent", PID: 1}})
-	s.Add("b", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-2", Program: "lockagent", PID: 2}})
-	s.Add("a", at(1), lockagent.Event{
-		Kind: lockagent.EventGranted, Lock: lock, Owner: owner, Who: shop.Who(), Request: 1, Tenure: 7, Token: 100, How: lockagent.ByStore, Count: 1,
+	s.Add("a", at(0), lockagent.Event{
+		Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", Program: "lockagent", PID: 1},
 	})
-	s.Add("a", at(2), lockagent.Event{Kind: lockagent.EventQueued, Lock: lock, Owner: "0/XYZ", Request: 2, Waiters: 1, Holder: owner})
-	s.Add("b", at(3), lockagent.Event{Kind: lockagent.EventQueued, Lock: lock, Owner: "0/ABC", Request: 1, Waiters: 1, Holder: "a:7"})
-	s.Add("a", at(4), lockagent.Event{Kind: lockagent.EventUncertain, Lock: lock, Owner: owner, Tenure: 7, Token: 100, Remaining: time.Second, Err: "no answer"})
+	s.Add("b", at(0), lockagent.Event{
+		Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-2", Program: "lockagent", PID: 2},
+	})
+	s.Add("a", at(1), lockagent.Event{
+		Kind: lockagent.EventGranted, Lock: lock, Owner: owner, Who: shop.Who(), Request: 1, Tenure: 7, Token: 100,
+		How: lockagent.ByStore, Count: 1,
+	})
+	s.Add("a", at(2), lockagent.Event{
+		Kind: lockagent.EventQueued, Lock: lock, Owner: "0/XYZ", Request: 2, Waiters: 1, Holder: owner,
+	})
+	s.Add("b", at(3), lockagent.Event{
+		Kind: lockagent.EventQueued, Lock: lock, Owner: "0/ABC", Request: 1, Waiters: 1, Holder: "a:7",
+	})
+	s.Add("a", at(4), lockagent.Event{
+		Kind: lockagent.EventUncertain, Lock: lock, Owner: owner, Tenure: 7, Token: 100, Remaining: time.Second,
+		Err: "no answer",
+	})
 	tail := func(args ...string) []string {
 		r := callWith(t, s.Text.String(), append([]string{"events", "tail", "--file", "-"}, args...)...)
 		r.expect(t, cli.ExitOK, nil, nil)
@@ -42,7 +54,8 @@ func TestTailNamesTheProcess(t *testing.T) {
 		}
 	}
 	// Of some kinds only, the lines tell what each event tells.
-	if some := tail("--kind", "queued"); len(some) != 2 || !strings.Contains(some[0], `  behind "`+owner+`"`) || !strings.Contains(some[1], "  behind agent a") {
+	if some := tail("--kind", "queued"); len(some) != 2 || !strings.Contains(some[0], `  behind "`+owner+`"`) ||
+		!strings.Contains(some[1], "  behind agent a") {
 		t.Errorf("the lines are %q", some)
 	}
 }
@@ -54,8 +67,8 @@ func TestTailNamesTheOwner(t *testing.T) {
 	s.Add("a", logtest.Begun, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: shop})
 	for i, owner := range []lockagent.Owner{"joe", "a/691", "/691"} {
 		s.Add("a", logtest.Begun, lockagent.Event{
-			Kind: lockagent.EventGranted, Lock: "orders/42", Owner: owner, Who: shop.Who(), Request: uint64(i + 1), Tenure: uint64(i + 1),
-			Token: lockagent.Token(i + 1), How: lockagent.ByStore, Count: 1,
+			Kind: lockagent.EventGranted, Lock: "orders/42", Owner: owner, Who: shop.Who(), Request: uint64(i + 1),
+			Tenure: uint64(i + 1), Token: lockagent.Token(i + 1), How: lockagent.ByStore, Count: 1,
 		})
 	}
 	log := s.Text.String()
@@ -65,12 +78,18 @@ func TestTailNamesTheOwner(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"All":            {log, nil, []string{`  by store  owner "joe"`, "  by store  owner /691", `  by store  owner "/691"`}},
-		"NoProcessKnown": {strings.SplitN(log, "\n", 2)[1], nil, []string{who + `  owner "joe"`, who + "  owner /691", who + `  owner "/691"`}},
-		"OfOneKind":      {log, []string{"--kind", "granted"}, []string{who + `  owner "joe"`, who + "  owner /691", who + `  owner "/691"`}},
-		"OfAnOwner":      {log, []string{"--owner", "joe"}, []string{who + `  owner "joe"`}},
-		"InFull":         {log, []string{"--owner", "a/691"}, []string{who + "  owner /691"}},
-		"AsIsShown":      {log, []string{"--owner", "/691"}, []string{who + "  owner /691", who + `  owner "/691"`}},
+		"All": {
+			log, nil, []string{`  by store  owner "joe"`, "  by store  owner /691", `  by store  owner "/691"`},
+		},
+		"NoProcessKnown": {
+			strings.SplitN(log, "\n", 2)[1], nil, []string{who + `  owner "joe"`, who + "  owner /691", who + `  owner "/691"`},
+		},
+		"OfOneKind": {
+			log, []string{"--kind", "granted"}, []string{who + `  owner "joe"`, who + "  owner /691", who + `  owner "/691"`},
+		},
+		"OfAnOwner": {log, []string{"--owner", "joe"}, []string{who + `  owner "joe"`}},
+		"InFull":    {log, []string{"--owner", "a/691"}, []string{who + "  owner /691"}},
+		"AsIsShown": {log, []string{"--owner", "/691"}, []string{who + "  owner /691", who + `  owner "/691"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := callWith(t, test.log, append([]string{"events", "tail", "--file", "-"}, test.args...)...)
@@ -93,5 +112,7 @@ func TestTailOfAnAgentThatCannotBe(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "a name is 1 to 64 letters, digits, '-' and '_'") {
 		t.Error(err)
 	}
-	callWith(t, "", "events", "tail", "--file", "-", "--urgent", "--kind", "granted").expect(t, cli.ExitUsage, nil, []string{"--urgent and --kind: none of the kinds"})
+	callWith(t, "", "events", "tail", "--file", "-", "--urgent", "--kind", "granted").expect(
+		t, cli.ExitUsage, nil, []string{"--urgent and --kind: none of the kinds"},
+	)
 }

@@ -85,7 +85,10 @@ func TestProcessesExportToo(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 	t.Setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")
 	t.Setenv("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	r := start(t, "demo", "--redis", server.URL(), "--processes", "2", "--duration", "1h", "--think", "20ms", "--lease", patientLease)
+	r := start(
+		t, "demo", "--redis", server.URL(), "--processes", "2", "--duration", "1h", "--think", "20ms", "--lease",
+		patientLease,
+	)
 	const holds, published = "lockagent.lock.hold.duration", "lockagent.events.published"
 	metrics := func() map[string]string { // of each process, by its number as it is encoded
 		all := make(map[string]string)
@@ -108,7 +111,9 @@ func TestProcessesExportToo(t *testing.T) {
 	})
 	r.interrupt(t).performed(t) // and they export when they end
 	// The store calls have a parent here: it came with the environment.
-	for _, want := range []string{"EVALSHA acquire", "server.address", "\x0a\xf7\x65\x19\x16\xcd\x43\xdd\x84\x48\xeb\x21\x1c\x80\x31\x9c"} {
+	for _, want := range []string{
+		"EVALSHA acquire", "server.address", "\x0a\xf7\x65\x19\x16\xcd\x43\xdd\x84\x48\xeb\x21\x1c\x80\x31\x9c",
+	} {
 		if !strings.Contains(c.received("/v1/traces"), want) {
 			t.Errorf("no %q was received", want)
 		}
@@ -127,10 +132,12 @@ func TestProcessesExportToo(t *testing.T) {
 func TestTelemetryThatIsOff(t *testing.T) {
 	c := startCollector(t, false)
 	for name, environment := range map[string]map[string]string{
-		"unset":     {},
-		"disabled":  {"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL, "OTEL_SDK_DISABLED": "true"},
-		"none":      {"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL, "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"},
-		"unsampled": {"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL, "OTEL_TRACES_SAMPLER": "always_off", "OTEL_METRICS_EXPORTER": "none"},
+		"unset":    {},
+		"disabled": {"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL, "OTEL_SDK_DISABLED": "true"},
+		"none":     {"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL, "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"},
+		"unsampled": {
+			"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL, "OTEL_TRACES_SAMPLER": "always_off", "OTEL_METRICS_EXPORTER": "none",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for key, value := range environment {
@@ -177,12 +184,16 @@ func TestAWrongEnvironmentIsToldAtOnce(t *testing.T) {
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, value)
-			call(t, "demo").expect(t, cli.ExitUsage, nil, []string{"carrier-pigeon", "Try: " + variable + "=otlp lockagent demo"})
+			call(t, "demo").expect(t, cli.ExitUsage, nil, []string{
+				"carrier-pigeon", "Try: " + variable + "=otlp lockagent demo",
+			})
 		})
 	}
 	t.Run("processes", func(t *testing.T) {
 		t.Setenv("OTEL_METRICS_EXPORTER", "prometheus")
-		call(t, "demo", "--redis", cli.ExampleRedis, "--processes", "2").expect(t, cli.ExitUsage, nil, []string{"leave --processes out"})
+		call(t, "demo", "--redis", cli.ExampleRedis, "--processes", "2").expect(
+			t, cli.ExitUsage, nil, []string{"leave --processes out"},
+		)
 	})
 }
 
@@ -236,7 +247,9 @@ func TestMetricsHaveExemplars(t *testing.T) {
 	r := start(t, "demo", "--duration", "1h")
 	text := scrape(t, metricsURL(t, &r.output))
 	r.interrupt(t).performed(t)
-	found := regexp.MustCompile(`(?m)^lockagent_lock_acquire_duration_seconds_bucket\{.*outcome="granted".*# \{.*trace_id="([0-9a-f]{32})"`).FindAllStringSubmatch(text, -1)
+	found := regexp.MustCompile(
+		`(?m)^lockagent_lock_acquire_duration_seconds_bucket\{.*outcome="granted".*# \{.*trace_id="([0-9a-f]{32})"`,
+	).FindAllStringSubmatch(text, -1)
 	if len(found) == 0 {
 		t.Fatalf("no grant has an exemplar:\n%s", text)
 	}

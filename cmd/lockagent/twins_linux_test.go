@@ -23,13 +23,17 @@ func served(t *testing.T, path, state string, redis *redistest.Server) *process 
 // try.
 func (p *process) refusedAsTwin(t *testing.T, state string) (try string) {
 	t.Helper()
-	p.stderr.await(t, "that another daemon has its identity", says("another daemon that is alive has the identity of this one"))
+	p.stderr.await(
+		t, "that another daemon has its identity", says("another daemon that is alive has the identity of this one"),
+	)
 	waittest.Receive(t, "the end of the process", p.stderr.ended)
 	text := p.stderr.String()
 	if code := p.ProcessState.ExitCode(); code != cli.ExitFailed {
 		t.Errorf("it ended with %d: %s", code, text)
 	}
-	if try = strings.TrimSpace(text[strings.LastIndex(text, "Try: ")+len("Try: "):]); try != "mv "+state+" "+state+".copy" {
+	if try = strings.TrimSpace(
+		text[strings.LastIndex(text, "Try: ")+len("Try: "):],
+	); try != "mv "+state+" "+state+".copy" {
 		t.Errorf("it says to try %q", try)
 	}
 	return try
@@ -67,7 +71,8 @@ func TestACopiedStateDirectory(t *testing.T) {
 			path, other := socketPath(t), socketPath(t)
 			first := serveProcess(t, path, nil, "--redis", redis.URL())
 			holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo held >&2; read line || true")
-			holder.stderr.await(t, "the command", says("held")) // a try before it would leave it the short lease of a lock that rests
+			// A try before it would leave it the short lease of a lock that rests.
+			holder.stderr.await(t, "the command", says("held"))
 			if twice {
 				first.signal(t, syscall.SIGTERM)
 				waittest.Receive(t, "the end of the process", first.stderr.ended)
@@ -81,7 +86,9 @@ func TestACopiedStateDirectory(t *testing.T) {
 			if tries(t, path, "door") {
 				t.Error("the lock was granted again, although a command has it")
 			}
-			first.stderr.await(t, "that another process has its identity", says("another process has the identity of this agent"))
+			first.stderr.await(
+				t, "that another process has its identity", says("another process has the identity of this agent"),
+			)
 
 			if text, err := exec.Command("sh", "-c", try).CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v: %s", try, err, text)

@@ -25,7 +25,8 @@ func TestNobodyReadsOn(t *testing.T) {
 		}
 		return path
 	}
-	log, wrong := kept("log.jsonl", logtest.LossOf(t, time.Now().Add(-time.Hour))), kept("wrong.jsonl", logtest.Overlapping(t, logtest.Begun))
+	log := kept("log.jsonl", logtest.LossOf(t, time.Now().Add(-time.Hour)))
+	wrong := kept("wrong.jsonl", logtest.Overlapping(t, logtest.Begun))
 	for args, code := range map[string]int{
 		"events tail --file " + log:                                cli.ExitOK,
 		"events tail --format jsonl --file " + log:                 cli.ExitOK,

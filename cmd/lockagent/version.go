@@ -50,5 +50,7 @@ func version() string {
 			}
 		}
 	}
-	return fmt.Sprintf("lockagent %s%s, %s %s/%s", cli.ModuleVersion(), revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf(
+		"lockagent %s%s, %s %s/%s", cli.ModuleVersion(), revision, runtime.Version(), runtime.GOOS, runtime.GOARCH,
+	)
 }

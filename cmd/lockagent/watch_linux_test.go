@@ -42,7 +42,8 @@ func TestWatchSince(t *testing.T) {
 	if all != got || strings.Count(got, `"subject":"orders/42"`) < 2*rounds {
 		t.Errorf("the watch shows\n%s\nand the log has\n%s", got, all)
 	}
-	if lines := strings.Count(until(people.String()), "\n"); lines != strings.Count(got, "\n") || !strings.Contains(people.String(), "  orders/42  token ") {
+	if lines := strings.Count(until(people.String()), "\n"); lines != strings.Count(got, "\n") ||
+		!strings.Contains(people.String(), "  orders/42  token ") {
 		t.Errorf("for people there are %d lines:\n%s", lines, people.String())
 	}
 }
@@ -50,10 +51,20 @@ func TestWatchSince(t *testing.T) {
 func TestWatchSinceWhat(t *testing.T) {
 	t.Parallel()
 	d := runDaemon(t)
-	call(t, "watch", "--socket", d.Path, "--since", "1m").expect(t, cli.ExitUnavailable, nil, []string{"has no event log", "Try: lockagent doctor"})
-	call(t, "watch", "--socket", d.Path, "--since", "0s").expect(t, cli.ExitUsage, nil, []string{"is not before now", "Try: lockagent watch --socket " + d.Path + " --since 10m\n"})
-	call(t, "watch", "--socket", d.Path, "--since", "9999-01-01").expect(t, cli.ExitUsage, nil, []string{"is in the future", "Try: lockagent watch --socket " + d.Path + " --since 10m\n"})
-	call(t, "watch", "--socket", d.Path, "--since", "soon").expect(t, cli.ExitUsage, nil, []string{`--since: "soon" is no time such as 14:03:07`})
-	call(t, "watch", "--socket", d.Path, "--since", "1m", "--format", "json").expect(t, cli.ExitUsage, nil, []string{"a watch has no end"})
+	call(t, "watch", "--socket", d.Path, "--since", "1m").expect(
+		t, cli.ExitUnavailable, nil, []string{"has no event log", "Try: lockagent doctor"},
+	)
+	call(t, "watch", "--socket", d.Path, "--since", "0s").expect(t, cli.ExitUsage, nil, []string{
+		"is not before now", "Try: lockagent watch --socket " + d.Path + " --since 10m\n",
+	})
+	call(t, "watch", "--socket", d.Path, "--since", "9999-01-01").expect(t, cli.ExitUsage, nil, []string{
+		"is in the future", "Try: lockagent watch --socket " + d.Path + " --since 10m\n",
+	})
+	call(t, "watch", "--socket", d.Path, "--since", "soon").expect(
+		t, cli.ExitUsage, nil, []string{`--since: "soon" is no time such as 14:03:07`},
+	)
+	call(t, "watch", "--socket", d.Path, "--since", "1m", "--format", "json").expect(
+		t, cli.ExitUsage, nil, []string{"a watch has no end"},
+	)
 	call(t, "watch", "--socket", d.Path+"none", "--since", "1m").expect(t, cli.ExitNoDaemon, nil, nil)
 }

@@ -54,7 +54,11 @@ func TestTheLogTellsWho(t *testing.T) {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 		text := view.Holds[0].Who.String()
-		for _, args := range [][]string{{"history", name}, {"state", name, "--at", "-0s"}, {"tail", "--lock", name, "--all", "--follow=false"}} {
+		for _, args := range [][]string{
+			{"history", name},
+			{"state", name, "--at", "-0s"},
+			{"tail", "--lock", name, "--all", "--follow=false"},
+		} {
 			r := call(t, append([]string{"events", args[0], "--dir", log}, args[1:]...)...)
 			r.expect(t, cli.ExitOK, []string{text}, nil)
 			if says := strings.Contains(r.stdout, "PASSWORD"); says != (command != "" && args[0] != "history") {

@@ -88,7 +88,10 @@ func (k *Acknowledged) counts() (all []string) {
 // String tells who acknowledged what, and the violations themselves.
 func (k Acknowledged) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "by %s at %s, up to position %d: %s (%s)", k.By, show.Wall(k.Time), k.Position, strings.Join(k.counts(), ", "), k.Text)
+	fmt.Fprintf(
+		&b, "by %s at %s, up to position %d: %s (%s)", k.By, show.Wall(k.Time), k.Position, strings.Join(k.counts(), ", "),
+		k.Text,
+	)
 	for _, v := range k.Violations.First {
 		fmt.Fprintf(&b, "\n  violation: %v", v)
 	}

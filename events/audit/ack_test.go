@@ -27,7 +27,8 @@ func TestAcknowledge(t *testing.T) {
 	}
 	after := resumed(t, auditor).ReportAt(now)
 	wantReport(t, after, Proven, "", "acknowledged: by olga@audit at 2026-03-01T14:02:40.000Z, up to position 40: "+
-		"1 violation, 1 agent did not stop, 1 hold is not proven (the machine of C was lost)\n  violation: \"a\": two holds overlapped")
+		"1 violation, 1 agent did not stop, 1 hold is not proven (the machine of C was lost)\n"+
+		"  violation: \"a\": two holds overlapped")
 	if k := after.Acknowledged; len(k) != 1 || k[0].Verdict != Violated || k[0].Violations.Count != 1 || k[0].Tails != 1 ||
 		k[0].Unproven != 1 || after.Violations.Count != 0 {
 		t.Errorf("%+v", k)

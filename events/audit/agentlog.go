@@ -56,8 +56,8 @@ type agentLog struct {
 	Hidden lockagent.StoreTime `json:"hidden,omitempty"`
 
 	// Hides is how many such holds it has by its signs of life. Unshown is since when they say so, or 0 if no time is
-	// known. Shown is of how many holds without a grant the log has told since. Partial says that the audit does not ask for some of its
-	// locks, so that it has more holds than those of the log.
+	// known. Shown is of how many holds without a grant the log has told since. Partial says that the audit does not ask
+	// for some of its locks, so that it has more holds than those of the log.
 	Unshown lockagent.StoreTime `json:"unshown,omitempty"`
 	Hides   int                 `json:"hides,omitempty"`
 	Shown   int                 `json:"shown,omitempty"`

@@ -171,7 +171,9 @@ func TestAuditProves(t *testing.T) {
 		},
 		"StillHeld": {
 			[]*story{agent("A").granted(1, 1000).stop(), agent("B").of("b").held(1, 1000, 2000).stop()},
-			Proven, "open: 1", `still held: "a": "owner-A", token 1772373601000000, agent A, billing on host-A, pid 7, from 2026-03-01T14:00:01.000Z, its agent is gone without a release [A:1:2]`,
+			Proven, "open: 1",
+			`still held: "a": "owner-A", token 1772373601000000, agent A, billing on host-A, pid 7, ` +
+				`from 2026-03-01T14:00:01.000Z, its agent is gone without a release [A:1:2]`,
 		},
 		"HolderCrashed": { // and its lease was over before the next began
 			[]*story{agent("A").granted(1, 1000).alive(2000), agent("B").granted(1, 31000).released(1, 31100).stop()},
@@ -410,7 +412,8 @@ func TestAuditIsNotSure(t *testing.T) {
 		"LostTail": { // B may have had the lock at the same time as A, in A's lost end
 			[]*story{agent("A").held(1, 1000, 1100).alive(2000), agent("B").held(1, 5000, 6000).stop()},
 			Incomplete, "not stopped: 1, unproven: 1",
-			"agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:17.000Z",
+			"agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until " +
+				"2026-03-01T14:00:17.000Z",
 		},
 		"LostTailLongBefore": {
 			[]*story{agent("A").held(1, 1000, 1100).alive(2000), agent("B").held(1, 18000, 19000).stop()},
@@ -423,7 +426,8 @@ func TestAuditIsNotSure(t *testing.T) {
 				agent("B").held(1, 3100, 3200).stop(),
 			},
 			Incomplete, "not stopped: 1, unproven: 1",
-			"agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:16.500Z",
+			"agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until " +
+				"2026-03-01T14:00:16.500Z",
 		},
 		// The lease was not over, so the agent may have had the lock again at that instant.
 		"CrashedAtRestAndTheNextWasEarly": {
@@ -432,7 +436,8 @@ func TestAuditIsNotSure(t *testing.T) {
 				agent("B").held(1, 1600, 1700).stop(),
 			},
 			Incomplete, "not stopped: 1, unproven: 1",
-			"agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:16.500Z",
+			"agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until " +
+				"2026-03-01T14:00:16.500Z",
 		},
 		"CrashedWithoutARest": { // it is the same without a rest
 			[]*story{
@@ -440,12 +445,14 @@ func TestAuditIsNotSure(t *testing.T) {
 				agent("B").held(1, 3100, 3200).stop(),
 			},
 			Incomplete, "not stopped: 1, unproven: 1",
-			"agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:16.500Z",
+			"agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until " +
+				"2026-03-01T14:00:16.500Z",
 		},
 		"HolderCrashedAndTheNextWasEarly": {
 			[]*story{agent("A").granted(1, 1000).alive(2000), agent("B").held(1, 20000, 21000).stop()},
 			Incomplete, "not stopped: 1, unproven: 1",
-			"the log does not have its end, and token 1772373620000000 was granted at 2026-03-01T14:00:20.000Z, before its lease was over",
+			"the log does not have its end, and token 1772373620000000 was granted at 2026-03-01T14:00:20.000Z, before its " +
+				"lease was over",
 		},
 		"UnexplainedDenial": {
 			[]*story{agent("A").granted(1, 1000).lost(lockagent.LostDenied, 1, 5000).stop()},
@@ -565,22 +572,6 @@ func TestAuditOfUnreadable(t *testing.T) {
 	if r := a.Report(); r.Verdict != Incomplete || r.Unreadable.Count != 30 || len(r.Unreadable.First) != most ||
 		!strings.Contains(r.String(), "unreadable: and 10 more") {
 		t.Errorf("%v", r)
-	}
-}
-
-// One wrong record may contradict many others: the report stays short.
-func TestReportIsShort(t *testing.T) {
-	b := agent("B")
-	for n := range 1000 {
-		b.held(uint64(n+1), 2000+10*n, 2005+10*n)
-	}
-	r := audited(recordsOf([]*story{agent("A").granted(1, 1000).released(1, 20000).returned(1, 20000).stop(), b.stop()}))
-	if r.Verdict != Violated || r.Violations.Count != 1000 || len(r.Violations.First) != 1 ||
-		r.Violations.First[0].More != 999 {
-		t.Fatalf("%v", r)
-	}
-	if text := r.String(); len(text) > 3000 || strings.Contains(text, "violation: and") {
-		t.Errorf("%d bytes:\n%s", len(text), text)
 	}
 }
 

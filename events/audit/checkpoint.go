@@ -140,8 +140,8 @@ func (a *Audit) clone() *Audit { return a.snapshot().restore() }
 
 func (a *Audit) snapshot() *snapshot {
 	s := &snapshot{
-		Stream: a.stream, Position: a.position, Ordered: a.ordered, Late: a.late, Whole: a.whole, Lapsed: a.lapsed, Clock: a.clock,
-		Tail: a.Tail, Patience: a.Patience, First: a.first, Lost: a.lost, Within: a.within,
+		Stream: a.stream, Position: a.position, Ordered: a.ordered, Late: a.late, Whole: a.whole, Lapsed: a.lapsed,
+		Clock: a.clock, Tail: a.Tail, Patience: a.Patience, First: a.first, Lost: a.lost, Within: a.within,
 		Found: a.found.clone(), fold: a.fold.Clone(),
 		Past: a.past.clone(), Anywhere: slices.Clone(a.anywhere), Origins: make(map[string]storeTimes, len(a.origins)),
 	}
@@ -182,7 +182,8 @@ func (l *agentLog) clone() agentLog {
 
 func (l *lockLog) snapshot() lockSnapshot {
 	s := lockSnapshot{lockLog: lockLog{
-		LockKey: l.LockKey, Breaks: slices.Clone(l.Breaks), Changes: slices.Clone(l.Changes), Number: l.Number, Mixed: l.Mixed,
+		LockKey: l.LockKey, Breaks: slices.Clone(l.Breaks), Changes: slices.Clone(l.Changes), Number: l.Number,
+		Mixed: l.Mixed,
 	}}
 	if l.Last != nil {
 		s.Last = l.Last.clone()

@@ -76,7 +76,8 @@ func TestAuditOfAnAgentThatContradictsItself(t *testing.T) {
 			},
 			Violated, "contradiction: 1, unproven: 1", `violation: agent A, billing on host-A, pid 7: contradiction
     record: from 2026-03-01T14:00:10.000Z [A:1:3]
-    why:    a sign of life of the agent contradicts its other records: it counts 1 hold, and the log has the grants of 0 that go on`,
+    why:    a sign of life of the agent contradicts its other records: it counts 1 hold, and ` +
+				`the log has the grants of 0 that go on`,
 		},
 		"ARenewalAfterAllHolds": {
 			[]*story{

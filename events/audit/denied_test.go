@@ -8,8 +8,8 @@ import (
 	"github.com/lockagent/lockagent/events"
 )
 
-// deniedSlowly ends a hold by an answer that the store gave at a time. The answer took so long that it leaves open up to
-// which time the hold went on.
+// deniedSlowly ends a hold by an answer that the store gave at a time. The answer took so long that it leaves open up
+// to which time the hold went on.
 func (s *story) deniedSlowly(at, lost, until int) *story {
 	s.lost(lockagent.LostDenied, 1, lost).edit(func(r *events.Record) { r.Until = clock(until) })
 	return s.foundOver(1, at)
@@ -25,13 +25,17 @@ func TestAuditOfSlowDenials(t *testing.T) {
 		return short(s.lost(lockagent.LostDenied, 1, at)).foundOver(1, at).stop()
 	}
 	verdicts{
-		"NobodyElse":            {[]*story{slowly(), broke().stop()}, Proven, "", ""},
-		"TheNextBesideIt":       {[]*story{slowly(), broke().held(1, 28_500, 29_200).stop()}, Explained, "explained: 1", "olga"},
+		"NobodyElse": {[]*story{slowly(), broke().stop()}, Proven, "", ""},
+		"TheNextBesideIt": {
+			[]*story{slowly(), broke().held(1, 28_500, 29_200).stop()}, Explained, "explained: 1", "olga",
+		},
 		"TheNextBehindItsLease": {[]*story{slowly(), broke().held(1, 31_500, 32_000).stop()}, Proven, "", ""},
 		"TheNextWithinItsLease": {[]*story{slowly(), broke().held(1, 30_000, 30_500).stop()}, Explained, "explained: 1", ""},
-		"TheNextWithoutACause":  {[]*story{slowly(), agent("B").on("x").held(1, 28_500, 28_900).stop()}, Violated, "overlap: 1", ""},
-		"WithoutACause":         {[]*story{slowly()}, Incomplete, "unproven: 1", "the log does not say why"},
-		"HeldForTooLong":        {[]*story{a().deniedSlowly(31_000, 32_000, 32_100).stop()}, Violated, "outlived its lease: 1", ""},
+		"TheNextWithoutACause": {
+			[]*story{slowly(), agent("B").on("x").held(1, 28_500, 28_900).stop()}, Violated, "overlap: 1", "",
+		},
+		"WithoutACause":  {[]*story{slowly()}, Incomplete, "unproven: 1", "the log does not say why"},
+		"HeldForTooLong": {[]*story{a().deniedSlowly(31_000, 32_000, 32_100).stop()}, Violated, "outlived its lease: 1", ""},
 		"HeldWhenItsLeaseWasOver": {
 			[]*story{late(a(), 31_100)}, Violated, "outlived its lease: 1", "it was still held when the store denied it at",
 		},
@@ -68,11 +72,13 @@ func TestAuditOfAFirstHoldThatWaited(t *testing.T) {
 	user := func(id lockagent.AgentID) *story { return agent(id).permits(lockagent.Permits, 1, 2) }
 	set := func() *story { return user("A").changes(500, lockagent.TrySetPermits, 2) }
 	verdicts{
-		"Readers":              {[]*story{waited(reader("A"), 1000), beside(reader("B"))}, Proven, "", ""},
-		"ReadersThatFell":      {[]*story{waited(reader("A"), 1500), beside(reader("B"))}, Violated, "token fell: 1", ""},
-		"Permits":              {[]*story{waited(set(), 1000), beside(user("B"))}, Proven, "", ""},
-		"PermitsThatFell":      {[]*story{waited(set(), 1500), beside(user("B"))}, Violated, "token fell: 1", ""},
-		"WriterBehind":         {[]*story{waited(agent("A"), 1000), agent("B").held(1, 2100, 2200).stop()}, Proven, "", ""},
-		"WriterBeforeTheReply": {[]*story{waited(agent("A"), 1000), agent("B").held(1, 1200, 1300).stop()}, Violated, "overlap: 1", ""},
+		"Readers":         {[]*story{waited(reader("A"), 1000), beside(reader("B"))}, Proven, "", ""},
+		"ReadersThatFell": {[]*story{waited(reader("A"), 1500), beside(reader("B"))}, Violated, "token fell: 1", ""},
+		"Permits":         {[]*story{waited(set(), 1000), beside(user("B"))}, Proven, "", ""},
+		"PermitsThatFell": {[]*story{waited(set(), 1500), beside(user("B"))}, Violated, "token fell: 1", ""},
+		"WriterBehind":    {[]*story{waited(agent("A"), 1000), agent("B").held(1, 2100, 2200).stop()}, Proven, "", ""},
+		"WriterBeforeTheReply": {
+			[]*story{waited(agent("A"), 1000), agent("B").held(1, 1200, 1300).stop()}, Violated, "overlap: 1", "",
+		},
 	}.check(t)
 }

@@ -54,7 +54,8 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (e 
 
 // breaks are those of a lock. An agent that had not named its store may have broken the lock of any.
 func (a *Audit) breaks(lock *lockLog) []lockBreak {
-	if of := a.locks[fold.LockKey{Store: "", Kind: lock.Kind, Lock: lock.Lock}]; of != nil && of != lock && len(of.Breaks) > 0 {
+	if of := a.locks[fold.LockKey{Store: "", Kind: lock.Kind, Lock: lock.Lock}]; of != nil && of != lock &&
+		len(of.Breaks) > 0 {
 		return slices.Concat(lock.Breaks, of.Breaks)
 	}
 	return lock.Breaks

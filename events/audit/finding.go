@@ -44,15 +44,18 @@ var findingKinds = []findingKind{
 	},
 	{
 		func(r *Report) tallied { return &r.RecordHoles }, Incomplete,
-		"stretch of records is missing", "stretches of records are missing", "missing: ", func(k *Acknowledged) *int { return &k.RecordHoles },
+		"stretch of records is missing", "stretches of records are missing", "missing: ",
+		func(k *Acknowledged) *int { return &k.RecordHoles },
 	},
 	{
 		func(r *Report) tallied { return &r.MessageHoles }, Incomplete,
-		"stretch of messages is missing", "stretches of messages are missing", "missing: ", func(k *Acknowledged) *int { return &k.MessageHoles },
+		"stretch of messages is missing", "stretches of messages are missing", "missing: ",
+		func(k *Acknowledged) *int { return &k.MessageHoles },
 	},
 	{
 		func(r *Report) tallied { return &r.JudgedEarly }, Incomplete,
-		"time was judged too early", "times were judged too early", "unproven: ", func(k *Acknowledged) *int { return &k.JudgedEarly },
+		"time was judged too early", "times were judged too early", "unproven: ",
+		func(k *Acknowledged) *int { return &k.JudgedEarly },
 	},
 	{
 		func(r *Report) tallied { return &r.Late }, Incomplete,
@@ -60,28 +63,34 @@ var findingKinds = []findingKind{
 	},
 	{
 		func(r *Report) tallied { return &r.Uncovered }, Incomplete,
-		"part of the time was not judged", "parts of the time were not judged", "not judged: ", func(k *Acknowledged) *int { return &k.Uncovered },
+		"part of the time was not judged", "parts of the time were not judged", "not judged: ",
+		func(k *Acknowledged) *int { return &k.Uncovered },
 	},
 	{
 		func(r *Report) tallied { return &r.Unreadable }, Incomplete,
-		"message cannot be read", "messages cannot be read", "unreadable: ", func(k *Acknowledged) *int { return &k.Unreadable },
+		"message cannot be read", "messages cannot be read", "unreadable: ",
+		func(k *Acknowledged) *int { return &k.Unreadable },
 	},
 	{
 		func(r *Report) tallied { return (*bare)(&r.Unchecked) }, Incomplete,
-		"repetition could not be compared", "repetitions could not be compared", "", func(k *Acknowledged) *int { return &k.Unchecked },
+		"repetition could not be compared", "repetitions could not be compared", "",
+		func(k *Acknowledged) *int { return &k.Unchecked },
 	},
 	{
 		func(r *Report) tallied { return &r.Joined }, Incomplete,
-		"store could not be told from another", "stores could not be told from others", "unproven: ", func(k *Acknowledged) *int { return &k.Joined },
+		"store could not be told from another", "stores could not be told from others", "unproven: ",
+		func(k *Acknowledged) *int { return &k.Joined },
 	},
 	{
 		func(r *Report) tallied { return (*bare)(&r.Unknown) }, Incomplete,
 		"record is of a kind or version that this version does not know",
-		"records are of kinds or versions that this version does not know", "", func(k *Acknowledged) *int { return &k.Unknown },
+		"records are of kinds or versions that this version does not know", "",
+		func(k *Acknowledged) *int { return &k.Unknown },
 	},
 	{
 		func(r *Report) tallied { return (*bare)(&r.Unjudged) }, Incomplete,
-		"hold is of a kind of lock that this version does not judge", "holds are of kinds of locks that this version does not judge", "",
+		"hold is of a kind of lock that this version does not judge",
+		"holds are of kinds of locks that this version does not judge", "",
 		func(k *Acknowledged) *int { return &k.Unjudged },
 	},
 }

@@ -54,7 +54,9 @@ func (v *Violation) text() string {
 	var b strings.Builder
 	switch {
 	case v.First.Lock == "": // a record of no lock
-		fmt.Fprintf(&b, "agent %s: %s\n    record: %s", fold.AgentText(v.First.Agent, v.First.Process), v.what(), v.First.Record())
+		fmt.Fprintf(
+			&b, "agent %s: %s\n    record: %s", fold.AgentText(v.First.Agent, v.First.Process), v.what(), v.First.Record(),
+		)
 	case v.Second == (fold.Hold{}):
 		fmt.Fprintf(&b, "%q: %s", v.First.Lock, v.what())
 		fmt.Fprintf(&b, "\n    hold:   %s\n            %s", v.First.Holder(), v.First.Record())
@@ -75,7 +77,9 @@ func (v *Violation) text() string {
 	}
 	switch {
 	case v.Overlapped != 0 && v.Until > v.Overlapped:
-		fmt.Fprintf(&b, "\n    %s %s on the clock of the store", when, show.Range(show.StoreWall(v.Overlapped), show.StoreWall(v.Until)))
+		fmt.Fprintf(
+			&b, "\n    %s %s on the clock of the store", when, show.Range(show.StoreWall(v.Overlapped), show.StoreWall(v.Until)),
+		)
 	case v.Overlapped != 0:
 		fmt.Fprintf(&b, "\n    %s from %s on the clock of the store", when, show.Store(v.Overlapped))
 	}
@@ -110,15 +114,29 @@ func (e Explanation) Cause() string {
 func (r StoreReset) String() string {
 	switch {
 	case r.From == r.To && r.Step > 0:
-		return fmt.Sprintf("somebody set the clock of the store forward by %s, between %s and %s", show.Duration(time.Duration(r.Step)), show.Store(r.After), show.Store(r.Before))
+		return fmt.Sprintf(
+			"somebody set the clock of the store forward by %s, between %s and %s", show.Duration(time.Duration(r.Step)),
+			show.Store(r.After), show.Store(r.Before),
+		)
 	case r.From == r.To && r.Step < 0:
-		return fmt.Sprintf("somebody set the clock of the store back by %s, between %s and %s", show.Duration(time.Duration(-r.Step)), show.Store(r.After), show.Store(r.Before))
+		return fmt.Sprintf(
+			"somebody set the clock of the store back by %s, between %s and %s", show.Duration(time.Duration(-r.Step)),
+			show.Store(r.After), show.Store(r.Before),
+		)
 	case r.From == r.To:
-		return fmt.Sprintf("somebody set the clock of the store: it showed %s, and then %s", show.Store(r.After), show.Store(r.Before))
+		return fmt.Sprintf(
+			"somebody set the clock of the store: it showed %s, and then %s", show.Store(r.After), show.Store(r.Before),
+		)
 	case r.After <= r.Before:
-		return fmt.Sprintf("the store was reset (%s) at some time %s", show.Plain(r.Reason), show.Range(show.StoreWall(r.After), show.StoreWall(r.Before)))
+		return fmt.Sprintf(
+			"the store was reset (%s) at some time %s", show.Plain(r.Reason),
+			show.Range(show.StoreWall(r.After), show.StoreWall(r.Before)),
+		)
 	}
-	return fmt.Sprintf("the store was reset (%s), after %s on its clock before, and before %s on its clock since", show.Plain(r.Reason), show.Store(r.After), show.Store(r.Before))
+	return fmt.Sprintf(
+		"the store was reset (%s), after %s on its clock before, and before %s on its clock since", show.Plain(r.Reason),
+		show.Store(r.After), show.Store(r.Before),
+	)
 }
 
 func (u Unproven) String() string { return fmt.Sprintf("%q: %v: %s", u.Hold.Lock, u.Hold, u.Why) }
@@ -160,7 +178,10 @@ func (t Tail) String() string {
 func (h MessageHole) String() string {
 	text := fmt.Sprintf("messages %d to %d of the stream", h.First, h.Last)
 	if h.Origin != "" {
-		text = fmt.Sprintf("messages %d to %d of origin %s, which has agent %s: they were lost before they were forwarded", h.First, h.Last, show.Plain(h.Origin), h.Agent)
+		text = fmt.Sprintf(
+			"messages %d to %d of origin %s, which has agent %s: they were lost before they were forwarded", h.First, h.Last,
+			show.Plain(h.Origin), h.Agent,
+		)
 	}
 	for _, in := range h.In {
 		text += fmt.Sprintf("; holds %v are not proven", in)

@@ -25,7 +25,8 @@ func (a follower) Appeared(h *fold.Hold, r *events.Record) {
 	if l.Whole {
 		l.Whole = false
 		a.found.violation(Violation{
-			Kind: Contradiction, First: a.heldBy(l, r), Why: "the agent tells that a hold goes on of which it has not told the grant",
+			Kind: Contradiction, First: a.heldBy(l, r),
+			Why:  "the agent tells that a hold goes on of which it has not told the grant",
 			Look: "This is a defect of the agent, or its records were changed. Look at its records before this number.",
 		})
 	}
@@ -63,7 +64,12 @@ func (a follower) Confirmed(h *fold.Hold, r *events.Record) {
 	}
 	switch whole := a.hasAll(s); {
 	case h.Start != r.StoreTime && h.Start != 0:
-		odd(fmt.Sprintf("the agent tells that it began at %s, and told before that it began at %s", show.Store(r.StoreTime), show.Store(h.Start)))
+		odd(
+			fmt.Sprintf(
+				"the agent tells that it began at %s, and told before that it began at %s", show.Store(r.StoreTime),
+				show.Store(h.Start),
+			),
+		)
 	case h.Owner != r.Owner || h.Incarnation != r.Incarnation || h.Permits != r.Permits || h.Holds != r.Holds ||
 		r.Total != 0 && r.Total != h.Total || r.How == lockagent.ByStore && h.How != r.How:
 		odd("what the agent tells of it while it goes on is not what it told when it began")
@@ -169,7 +175,9 @@ func (a *Audit) tells(l *agentLog, r *events.Record) {
 func (a *Audit) hides(l *agentLog, now lockagent.StoreTime, holds int) {
 	l.Hidden = l.hidden()
 	l.Unshown, l.Hides, l.Shown = now, holds, 0
-	l.Open = append(l.Open, hole{Agent: l.ID, Epoch: l.Epoch, Kind: ofHolds, Low: l.Hidden, High: math.MaxInt64, Process: a.processOf(l)})
+	l.Open = append(l.Open, hole{
+		Agent: l.ID, Epoch: l.Epoch, Kind: ofHolds, Low: l.Hidden, High: math.MaxInt64, Process: a.processOf(l),
+	})
 }
 
 // shows notes that an agent has no hidden hold any more. If the log tells of as many as the agent had, these are judged

@@ -25,7 +25,8 @@ type hole struct {
 	Process fold.Process `json:"process,omitzero"`  // of a tail
 	Assumed bool         `json:"assumed,omitempty"` // a tail that no later record bounds
 	Sure    bool         `json:"sure,omitempty"`    // a life: it left records, which are missing
-	Origin  string       `json:"origin,omitempty"`  // of messages: the stream that they stood in, if the messages were to be forwarded from there
+	// Origin is the stream in which missing messages stood, if they were to be forwarded from there.
+	Origin string `json:"origin,omitempty"`
 
 	// Anywhere says that the agent had not named its store. Then Low and High are times of none that is known. By the
 	// clock of the stream the hole was over at Stored. Missing messages were, too.
@@ -49,25 +50,39 @@ const didNotStop = "did not stop"
 func (w *hole) text() string {
 	switch w.Kind {
 	case ofTail:
-		return fmt.Sprintf("agent %s (epoch %d) %s, and may have held the lock until %s", fold.AgentText(w.Agent, w.Process), w.Epoch, didNotStop, untilText(w.High))
+		return fmt.Sprintf(
+			"agent %s (epoch %d) %s, and may have held the lock until %s", fold.AgentText(w.Agent, w.Process), w.Epoch,
+			didNotStop, untilText(w.High),
+		)
 	case ofLives:
-		return fmt.Sprintf("agent %s may have held the lock in a life of which the log has no record, before epoch %d", w.Agent, w.Range.Last+1)
+		return fmt.Sprintf(
+			"agent %s may have held the lock in a life of which the log has no record, before epoch %d", w.Agent, w.Range.Last+1,
+		)
 	case ofHolds:
-		return fmt.Sprintf("agent %s (epoch %d) told that it had holds of which the log does not tell, until %s at the latest",
-			fold.AgentText(w.Agent, w.Process), w.Epoch, untilText(w.High))
+		return fmt.Sprintf(
+			"agent %s (epoch %d) told that it had holds of which the log does not tell, until %s at the latest",
+			fold.AgentText(w.Agent, w.Process), w.Epoch, untilText(w.High),
+		)
 	case ofMessages:
 		of := "the stream"
 		if w.Origin != "" {
 			of = "origin " + show.Plain(w.Origin)
 		}
-		return fmt.Sprintf("any agent may have held the lock, for the messages %d to %d of %s are missing", w.Range.First, w.Range.Last, of)
+		return fmt.Sprintf(
+			"any agent may have held the lock, for the messages %d to %d of %s are missing", w.Range.First, w.Range.Last, of,
+		)
 	}
-	return fmt.Sprintf("agent %s (epoch %d) may have held the lock, for its records %d to %d are missing", w.Agent, w.Epoch, w.Range.First, w.Range.Last)
+	return fmt.Sprintf(
+		"agent %s (epoch %d) may have held the lock, for its records %d to %d are missing", w.Agent, w.Epoch, w.Range.First,
+		w.Range.Last,
+	)
 }
 
 // touches reports whether the agent of a hole may have had the lock while a span of a store had it.
 func (a *Audit) touches(store *storeLog, w *hole, s *span) bool {
-	if s.Agent == w.Agent && s.Permits == 0 && (w.Kind != ofRecords || s.Last.Epoch == w.Epoch && s.Last.Seq < w.Range.First || s.first().Epoch == w.Epoch && s.first().Seq > w.Range.Last) {
+	if s.Agent == w.Agent && s.Permits == 0 &&
+		(w.Kind != ofRecords || s.Last.Epoch == w.Epoch && s.Last.Seq < w.Range.First ||
+			s.first().Epoch == w.Epoch && s.first().Seq > w.Range.Last) {
 		return false // an agent's own records tell their order; but an agent may have several permits at a time
 	}
 	low, high := a.extent(store, w)
@@ -168,7 +183,10 @@ func (a *Audit) overBy(l *agentLog, high lockagent.StoreTime, which func(*hole) 
 
 // tail is how reports tell of it.
 func (w *hole) tail() Tail {
-	return Tail{Agent: w.Agent, Epoch: w.Epoch, Process: w.Process, Last: w.Range.Last, From: max(w.Low, 0), To: w.High, Assumed: w.Assumed}
+	return Tail{
+		Agent: w.Agent, Epoch: w.Epoch, Process: w.Process, Last: w.Range.Last, From: max(w.Low, 0), To: w.High,
+		Assumed: w.Assumed,
+	}
 }
 
 // addHole notes that holds in a time of a store are not proven, or of any store if that is not named. A part of it may
@@ -182,7 +200,8 @@ func (a *Audit) addHole(store string, w hole) {
 	}
 	w.Anywhere = true
 	a.anywhere = append(a.anywhere, w)
-	if w.Kind == ofLives || w.Kind == ofRecords && w.Range.First == 1 { // else nothing has been judged since the agent began
+	if w.Kind == ofLives || w.Kind == ofRecords && w.Range.First == 1 {
+		// Otherwise nothing has been judged since the agent began.
 		for _, s := range sorted(a.stores) {
 			a.judgedEarly(s, &w)
 		}

@@ -150,7 +150,8 @@ func TestAuditOfATailWithASuccessor(t *testing.T) {
 				agent("B").held(1, 40_000, 40_100).held(2, 60_200, 60_300).stop(),
 			},
 			Incomplete, "not stopped: 1, unproven: 1",
-			"what it did from 2026-03-01T14:00:01.000Z to 14:01:00.000 may be missing; the next process of this agent had begun by then",
+			"what it did from 2026-03-01T14:00:01.000Z to 14:01:00.000 may be missing; the next process of this agent had " +
+				"begun by then",
 		},
 		"BoundedByItsFirstSignOfLife": {
 			[]*story{

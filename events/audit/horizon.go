@@ -47,7 +47,8 @@ type storeLog struct {
 	First  lockagent.StoreTime `json:"first,omitempty"` // the earliest and the latest time that is judged
 	Judged lockagent.StoreTime `json:"judged,omitempty"`
 	Holds  int                 `json:"holds,omitempty"`
-	Within int                 `json:"within,omitempty"` // of the Holds, if the verdict is about a stretch of time: those of the stretch
+	// Within is how many of the Holds are of the stretch, if the verdict is about a stretch of time.
+	Within int `json:"within,omitempty"`
 
 	// Names are those of the locks, to count them; the first many.
 	Names map[uint64]bool `json:"names,omitempty"`
@@ -464,7 +465,8 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 		return
 	}
 	h := a.hold(lock.LockKey, s, &s.Last)
-	if !s.Rough || !slices.ContainsFunc(a.found.Unproven.First, func(u Unproven) bool { return u.of(&h) }) { // it may have been named before its end was told
+	if !s.Rough || !slices.ContainsFunc(a.found.Unproven.First, func(u Unproven) bool { return u.of(&h) }) {
+		// The hold may have been named before its end was told.
 		a.found.Unproven.add(Unproven{h, s.Doubt})
 	}
 	store.Unproven = max(store.Unproven, s.Start, cmp.Or(end, s.confirmedEnd()))

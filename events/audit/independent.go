@@ -119,7 +119,8 @@ func (a *oneLife) misses(last, r *events.Record) string {
 	}
 	begins := last.Kind == lockagent.EventAgentStopped
 	follows := !begins && r.Agent == last.Agent && place == events.Place{Epoch: before.Epoch, Seq: before.Seq + 1}
-	starts := begins && r.Count == 0 && r.Sum == 0 && r.Follows == before && place == events.Place{Epoch: before.Epoch + 1, Seq: 1}
+	starts := begins && r.Count == 0 && r.Sum == 0 && r.Follows == before &&
+		place == events.Place{Epoch: before.Epoch + 1, Seq: 1}
 	key := fold.KeyOf(r.Store, r)
 	foreign := r.Token != 0 && !judged(key) || r.Op == lockagent.ReleasePermit
 	switch {

@@ -44,12 +44,15 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		late := a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
 		a.found.Explained.add(Explanation{Violation: late, Late: true})
 		return
-	case first.Agent == second.Agent && first.Last.Epoch == second.first().Epoch && second.Start >= a.atLeast(first).Add(-rounding(lock.Store)):
+	case first.Agent == second.Agent && first.Last.Epoch == second.first().Epoch &&
+		second.Start >= a.atLeast(first).Add(-rounding(lock.Store)):
 		return // an agent's own records tell their order
 	}
 	if first.Rough || second.Rough {
 		if first.Open > 0 || silent {
-			second.doubt(fmt.Sprintf("it began when the hold with token %d went on, of which the log does not tell all", first.LastToken))
+			second.doubt(
+				fmt.Sprintf("it began when the hold with token %d went on, of which the log does not tell all", first.LastToken),
+			)
 		}
 		return // said of that one
 	}
@@ -67,7 +70,11 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	case (first.Modes|second.Modes)&strange != 0:
 		// said of that one
 	case !graced && !explained && a.apart(first, second):
-		doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
+		doubt(
+			fmt.Sprintf(
+				"token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken,
+			),
+		)
 	case second.Modes == shared && first.Modes&shared != 0 && second.Start >= first.AloneLeast:
 		doubt(fmt.Sprintf("it became shared between %s and %s, and token %d was granted at %s",
 			show.Store(first.AloneLeast), untilText(first.sharedBy()), second.FirstToken, show.Store(second.Start)))
@@ -178,7 +185,9 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, last, s *span) {
 		case step != nil:
 			s.doubt(fmt.Sprintf("its token is not greater than %d, but %s", greatest, step.text()))
 		case s.Begun == 0 || last.Begun == 0: // it is not known when the tenure began
-			s.doubt(fmt.Sprintf("its token is not greater than %d, and the log does not have the grants that would tell why", greatest))
+			s.doubt(
+				fmt.Sprintf("its token is not greater than %d, and the log does not have the grants that would tell why", greatest),
+			)
 		default:
 			a.found.violation(v)
 		}
@@ -212,10 +221,12 @@ func (a *Audit) overlap(lock *lockLog, s *span, p *piece, second fold.Hold) Viol
 		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around these numbers."
 	case s.Told != 0:
 		v.Why = "the process of the first did not run when its lease ran out, so its owner learned of that late"
-		v.Look = "Look what stopped that process: a suspended machine, a long pause, too little CPU. Only a resource that checks tokens is safe from it."
+		v.Look = "Look what stopped that process: a suspended machine, a long pause, too little CPU. Only a resource that " +
+			"checks tokens is safe from it."
 	default:
 		v.Why = "the store granted the lock to the second while the first had a lease that was not over"
-		v.Look = "Look whether the store lost data or fails over, whether somebody deleted its keys, and whether its clock was set forward."
+		v.Look = "Look whether the store lost data or fails over, whether somebody deleted its keys, and whether its clock " +
+			"was set forward."
 	}
 	return v
 }
@@ -318,8 +329,10 @@ func (a follower) Joined(to, from string) {
 		}
 	}
 	if s.Holds > 0 && gone.Holds > 0 {
-		a.found.Joined.add(Note(fmt.Sprintf("the stores %s and %s are one, but holds of each were judged apart, up to %s", to, from,
-			show.Store(min(s.Judged, gone.Judged)))))
+		a.found.Joined.add(Note(fmt.Sprintf(
+			"the stores %s and %s are one, but holds of each were judged apart, up to %s", to, from,
+			show.Store(min(s.Judged, gone.Judged)),
+		)))
 	}
 	s.Floor, s.From = min(s.Floor, gone.Floor), max(s.From, gone.From)
 	s.clear(gone.Cleared[0])

@@ -76,7 +76,10 @@ func (a *Audit) messagesMissing(h MessageHole) {
 
 // messagesMissingIn has the time of a store to which the last hole leads.
 func (a *Audit) messagesMissingIn(s *storeLog) hole {
-	w := hole{Kind: ofMessages, Low: math.MinInt64, High: later(s.at(a.lost.Stored), a.Tail), Range: a.lost.Range, Origin: a.lost.Origin, Stored: a.lost.Stored}
+	w := hole{
+		Kind: ofMessages, Low: math.MinInt64, High: later(s.at(a.lost.Stored), a.Tail), Range: a.lost.Range,
+		Origin: a.lost.Origin, Stored: a.lost.Stored,
+	}
 	if w.Origin != "" {
 		w.Low = a.lowOf(w.Origin, s)
 	} else if s.Floor != 0 {

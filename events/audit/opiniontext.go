@@ -51,8 +51,8 @@ func (x *Independent) opinion(holds int) Opinion {
 	return Opinion{Verdict: Proven, Holds: holds}
 }
 
-// Disagrees reports whether an opinion and a report on the same log exclude each other. Then one of them says that the log
-// is proven. By the other one the log is violated, or contradicts itself.
+// Disagrees reports whether an opinion and a report on the same log exclude each other. Then one of them says that the
+// log is proven. By the other one the log is violated, or contradicts itself.
 func (o *Opinion) Disagrees(r *Report) bool {
 	if len(r.Acknowledged) > 0 {
 		return false // the report is about a part of the log

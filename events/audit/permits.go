@@ -126,7 +126,8 @@ func (a *Audit) judgePermits(store *storeLog, lock *lockLog, until lockagent.Sto
 			ends = ends[1:]
 		}
 		if !s.Counted {
-			s.Counted = most+s.Permits <= s.Limit || a.countPermits(store, lock, lock.Spans[:i], s, until, waiting == mostWaiting)
+			s.Counted = most+s.Permits <= s.Limit ||
+				a.countPermits(store, lock, lock.Spans[:i], s, until, waiting == mostWaiting)
 		}
 		if !s.Counted {
 			judged = min(judged, s.Start)
@@ -188,8 +189,8 @@ func (c *permitChange) lowers() bool {
 	return c.Op == lockagent.DrainPermits || c.Op == lockagent.DeletePermits || c.Op == lockagent.AddPermits && c.N < 0
 }
 
-// apply follows one change. If the log tells of it late, the number that is known may have it already. If the beginning of
-// the log is missing, the log may not tell how many permits there were before.
+// apply follows one change. If the log tells of it late, the number that is known may have it already. If the beginning
+// of the log is missing, the log may not tell how many permits there were before.
 func (l *lockLog) apply(c *permitChange, late bool) {
 	n := &l.Number
 	if c.Op == lockagent.ReleasePermit {
@@ -262,7 +263,11 @@ func (a *Audit) numberGrant(lock *lockLog, s *span) {
 		s.doubt(fmt.Sprintf("the log does not tell who set the number of permits, which was %d", s.Total))
 		n.Since = s.Start
 	case n.Known && s.Total > n.N:
-		s.doubt(fmt.Sprintf("another program has changed the number of permits: the store told of %d, and the log explains %d", s.Total, n.N))
+		s.doubt(
+			fmt.Sprintf(
+				"another program has changed the number of permits: the store told of %d, and the log explains %d", s.Total, n.N,
+			),
+		)
 		n.Since = s.Start
 	case n.Known && lock.Kind == lockagent.Semaphore:
 		n.Seen = s.Start
@@ -284,7 +289,9 @@ type using struct {
 
 // countPermits compares the permits that were in use when the store granted some with the number that there was. It
 // reports false if the log, which is known up to a time, may tell more later.
-func (a *Audit) countPermits(store *storeLog, lock *lockLog, before []*span, s *span, until lockagent.StoreTime, last bool) bool {
+func (a *Audit) countPermits(
+	store *storeLog, lock *lockLog, before []*span, s *span, until lockagent.StoreTime, last bool,
+) bool {
 	last = last || until == endOfTime
 	if s.Rough || s.Unknown || a.outside(store, s, a.atMost(s)) {
 		return true
@@ -402,7 +409,8 @@ func (a *Audit) tooMany(lock *lockLog, first, s *span, others int) Violation {
 		v.Second = fold.Hold{}
 	}
 	v.Why = "the store granted permits while too many others were in use by leases that were not over"
-	v.Look = "Look whether the store lost data or fails over, whether somebody deleted its keys, and whether its clock was set forward."
+	v.Look = "Look whether the store lost data or fails over, whether somebody deleted its keys, and whether its clock " +
+		"was set forward."
 	return v
 }
 
@@ -435,7 +443,8 @@ func (a *Audit) numbered(lock *lockLog) bool {
 	return true
 }
 
-// join makes one number of two that are of one semaphore. It is the greater one: too many permits in use must be certain.
+// join makes one number of two that are of one semaphore. It is the greater one: too many permits in use must be
+// certain.
 func (n *permitNumber) join(other permitNumber) {
 	n.Known, n.N = n.Known || other.Known, max(n.N, other.N)
 	n.Seen, n.Since = max(n.Seen, other.Seen), max(n.Since, other.Since)

@@ -226,7 +226,10 @@ var alterable = []struct {
 	},
 	{worldConfig{breaks: true, resumes: true}, []lockagent.EventKind{lockagent.EventBroken}},
 	{worldConfig{resets: true}, []lockagent.EventKind{lockagent.EventStoreReset}},
-	{worldConfig{resets: true, grace: true, hasty: true}, []lockagent.EventKind{lockagent.EventGraceBegan, lockagent.EventGraceEnded}},
+	{
+		worldConfig{resets: true, grace: true, hasty: true},
+		[]lockagent.EventKind{lockagent.EventGraceBegan, lockagent.EventGraceEnded},
+	},
 }
 
 // alterableWorld draws a world of a config whose log is proven or explained and has some kinds of records.

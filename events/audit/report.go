@@ -115,7 +115,8 @@ type Report struct {
 // Judged says what was judged of one store. All times are on the clock of the store.
 type Judged struct {
 	Store string `json:"store,omitempty"`
-	Holds int    `json:"tenures"` // that were judged: those of one agent that follow each other without the store count as one
+	// Holds is how many were judged. Holds of one agent that follow each other without the store count as one.
+	Holds int `json:"tenures"`
 
 	// The verdict is about holds that began at From or later, and ended at To at the latest. To is
 	// 0 if the log was judged to its end.
@@ -186,7 +187,8 @@ func (m *Micros) UnmarshalJSON(text []byte) error {
 
 func (r StoreReset) compare(other StoreReset) int {
 	return cmp.Or(cmp.Compare(r.After, other.After), cmp.Compare(r.Before, other.Before),
-		cmp.Compare(r.From, other.From), cmp.Compare(r.To, other.To), cmp.Compare(r.Reason, other.Reason), cmp.Compare(r.Step, other.Step))
+		cmp.Compare(r.From, other.From), cmp.Compare(r.To, other.To), cmp.Compare(r.Reason, other.Reason),
+		cmp.Compare(r.Step, other.Step))
 }
 
 // ViolationKind says what is wrong.
@@ -244,7 +246,8 @@ type Violation struct {
 
 // join makes one of two that are of one hold.
 func (v Violation) join(other Violation) (both Violation, joined bool) {
-	if v.Kind != other.Kind || v.Why != other.Why || v.Second == (fold.Hold{}) || other.Second == (fold.Hold{}) || !sameHold(&v.First, &other.First) {
+	if v.Kind != other.Kind || v.Why != other.Why || v.Second == (fold.Hold{}) || other.Second == (fold.Hold{}) ||
+		!sameHold(&v.First, &other.First) {
 		return v, false
 	}
 	both, later := v, other
@@ -371,7 +374,8 @@ type Tail struct {
 
 func (f *findings) violation(v Violation) {
 	if v.Kind == Equivocation && slices.ContainsFunc(f.Violations.First, func(x Violation) bool {
-		return x.Kind == v.Kind && x.First.Agent == v.First.Agent && x.First.Epoch == v.First.Epoch && x.First.Seq == v.First.Seq
+		return x.Kind == v.Kind && x.First.Agent == v.First.Agent && x.First.Epoch == v.First.Epoch &&
+			x.First.Seq == v.First.Seq
 	}) {
 		return
 	}
@@ -417,12 +421,17 @@ func (h NamedHold) String() string { return fmt.Sprintf("%q: %v", h.Lock, h.Hold
 func (h NamedHold) compare(other NamedHold) int { return compareHolds(&h.Hold, &other.Hold) }
 
 func compareHolds(h, other *fold.Hold) int {
-	return cmp.Or(cmp.Compare(max(h.Start, h.End), max(other.Start, other.End)), h.LockKey.Compare(other.LockKey), cmp.Compare(h.Token, other.Token),
-		cmp.Compare(h.Agent, other.Agent), cmp.Compare(h.Epoch, other.Epoch), cmp.Compare(h.Seq, other.Seq))
+	return cmp.Or(
+		cmp.Compare(max(h.Start, h.End), max(other.Start, other.End)), h.LockKey.Compare(other.LockKey),
+		cmp.Compare(h.Token, other.Token), cmp.Compare(h.Agent, other.Agent), cmp.Compare(h.Epoch, other.Epoch),
+		cmp.Compare(h.Seq, other.Seq),
+	)
 }
 
 func (v Violation) compare(other Violation) int {
-	return cmp.Or(compareHolds(&v.First, &other.First), compareHolds(&v.Second, &other.Second), cmp.Compare(v.Kind, other.Kind))
+	return cmp.Or(
+		compareHolds(&v.First, &other.First), compareHolds(&v.Second, &other.Second), cmp.Compare(v.Kind, other.Kind),
+	)
 }
 
 func (e Explanation) compare(other Explanation) int { return e.Violation.compare(other.Violation) }
@@ -444,7 +453,10 @@ func (h MessageHole) compare(other MessageHole) int {
 }
 
 func (b JudgedEarly) compare(other JudgedEarly) int {
-	return cmp.Or(cmp.Compare(b.From, other.From), cmp.Compare(b.To, other.To), cmp.Compare(b.Store, other.Store), cmp.Compare(b.Why, other.Why))
+	return cmp.Or(
+		cmp.Compare(b.From, other.From), cmp.Compare(b.To, other.To), cmp.Compare(b.Store, other.Store),
+		cmp.Compare(b.Why, other.Why),
+	)
 }
 
 func (t Tail) compare(other Tail) int {

@@ -46,12 +46,18 @@ func (r Report) String() string {
 		one, many string
 	}{
 		{r.Dropped, "event found no room and was dropped", "events found no room and were dropped"},
-		{r.Unchecked, "repetition came too late to be compared with the first", "repetitions came too late to be compared with the first"},
+		{
+			r.Unchecked, "repetition came too late to be compared with the first",
+			"repetitions came too late to be compared with the first",
+		},
 		{
 			r.Unknown, "record is of a kind or version that this version does not know",
 			"records are of kinds or versions that this version does not know",
 		},
-		{r.Unjudged, "hold is of a kind of lock that this version does not judge", "holds are of kinds of locks that this version does not judge"},
+		{
+			r.Unjudged, "hold is of a kind of lock that this version does not judge",
+			"holds are of kinds of locks that this version does not judge",
+		},
 	} {
 		if count.n > 0 {
 			paragraphs = append(paragraphs, show.Plural(count.n, count.one, count.many))
@@ -83,7 +89,10 @@ func (r Report) Summary() string {
 	case Incomplete:
 		return "no violation was found, but " + r.lacks()
 	case Explained:
-		return fmt.Sprintf("nothing overlapped that must not, apart from %s of which the log names the cause", show.Plural(r.Explained.Count, "overlap", "overlaps")) + r.assumption()
+		return fmt.Sprintf(
+			"nothing overlapped that must not, apart from %s of which the log names the cause",
+			show.Plural(r.Explained.Count, "overlap", "overlaps"),
+		) + r.assumption()
 	}
 	return "nothing overlapped that must not" + r.assumption()
 }
@@ -108,7 +117,9 @@ func (r Report) assumption() string {
 	if r.Assumed == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", if %s that did not stop lived no longer than it says below", show.Plural(r.Assumed, "agent", "agents"))
+	return fmt.Sprintf(
+		", if %s that did not stop lived no longer than it says below", show.Plural(r.Assumed, "agent", "agents"),
+	)
 }
 
 // lacks says why nothing is proven.

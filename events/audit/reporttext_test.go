@@ -30,7 +30,8 @@ func TestReportTellsOfOneHoldOnce(t *testing.T) {
 	}
 	for _, want := range []string{
 		"explained: nothing overlapped that must not, apart from 25 overlaps of which the log names the cause\n",
-		"\n    first:  \"owner-A\", token 1772373601000000, agent A, billing on host-A, pid 7\n            from 2026-03-01T14:00:01.000Z to 14:00:05.000 (4s), lost (deadline) [A:1:2]\n",
+		"\n    first:  \"owner-A\", token 1772373601000000, agent A, billing on host-A, pid 7\n" +
+			"            from 2026-03-01T14:00:01.000Z to 14:00:05.000 (4s), lost (deadline) [A:1:2]\n",
 		"\n    both:   from 2026-03-01T14:00:03.100Z to 14:00:03.120 on the clock of the store\n",
 		"\n    cause:  the first was over by its lease; its process did not run, and learned of it late\n",
 		"\n    more:   the first overlapped likewise with 24 later holds, up to 2026-03-01T14:00:04.320Z\n",
@@ -135,8 +136,10 @@ func TestReportTellsOfOneReasonOnce(t *testing.T) {
 	text := r.String()
 	for _, want := range []string{
 		"\nnot stopped: agent A, billing on host-A, pid 7; its last record is 4 of epoch 1;",
-		"\nunproven: 25 holds: agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:17.000Z\n" +
-			"    \"b\": \"owner-B\", token 1772373603100000, agent B, billing on host-B, pid 7, from 2026-03-01T14:00:03.100Z to 14:00:03.120 (20ms), released\n",
+		"\nunproven: 25 holds: agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have " +
+			"held the lock until 2026-03-01T14:00:17.000Z\n" +
+			"    \"b\": \"owner-B\", token 1772373603100000, agent B, billing on host-B, pid 7, from 2026-03-01T14:00:03.100Z " +
+			"to 14:00:03.120 (20ms), released\n",
 		"\n    and 22 more\n",
 	} {
 		if !strings.Contains(text, want) {
@@ -257,5 +260,21 @@ func TestRangeText(t *testing.T) {
 		if got := show.Range(from, from.Add(2*time.Minute)); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// One wrong record may contradict many others: the report stays short.
+func TestReportIsShort(t *testing.T) {
+	b := agent("B")
+	for n := range 1000 {
+		b.held(uint64(n+1), 2000+10*n, 2005+10*n)
+	}
+	r := audited(recordsOf([]*story{agent("A").granted(1, 1000).released(1, 20000).returned(1, 20000).stop(), b.stop()}))
+	if r.Verdict != Violated || r.Violations.Count != 1000 || len(r.Violations.First) != 1 ||
+		r.Violations.First[0].More != 999 {
+		t.Fatalf("%v", r)
+	}
+	if text := r.String(); len(text) > 3000 || strings.Contains(text, "violation: and") {
+		t.Errorf("%d bytes:\n%s", len(text), text)
 	}
 }

@@ -24,7 +24,9 @@ type resetSpan struct {
 }
 
 func newReset(r lockagent.Reset) StoreReset {
-	return StoreReset{From: r.From, To: r.To, Reason: r.Reason, After: r.After, Before: r.Before, Step: Micros(r.Step), Store: r.Store}
+	return StoreReset{
+		From: r.From, To: r.To, Reason: r.Reason, After: r.After, Before: r.Before, Step: Micros(r.Step), Store: r.Store,
+	}
 }
 
 // explains is the explanation by a reset, as it is known now: others may tell more of it later.
@@ -139,8 +141,10 @@ func (s *storeLog) noteStep(n resetSpan) (known bool) {
 
 // text says why times are not compared. The report tells apart from that how far the clock was set.
 func (r *resetSpan) text() string {
-	return fmt.Sprintf("somebody set the clock of the store at some time from %s to %s, and times before and since cannot be compared",
-		show.Store(r.First), show.Store(r.Last))
+	return fmt.Sprintf(
+		"somebody set the clock of the store at some time from %s to %s, and times before and since cannot be compared",
+		show.Store(r.First), show.Store(r.Last),
+	)
 }
 
 // step returns the first step of the clock that may have been between two times, or nil.
@@ -181,7 +185,8 @@ func (a *Audit) forgetResets(s *storeLog, until lockagent.StoreTime) {
 	}
 	old := func(r resetSpan) bool { return r.Last.Add(longest) < until }
 	oldGrace := func(g graceSpan) bool { return max(g.Began, g.Ended).Add(longest) < until }
-	some := slices.ContainsFunc(s.Resets, old) || slices.ContainsFunc(s.Steps, old) || slices.ContainsFunc(s.Graces, oldGrace)
+	some := slices.ContainsFunc(s.Resets, old) || slices.ContainsFunc(s.Steps, old) ||
+		slices.ContainsFunc(s.Graces, oldGrace)
 	if a.found.Events-s.Cleaned < len(a.locks) || !some {
 		return
 	}

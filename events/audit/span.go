@@ -230,8 +230,9 @@ func (s *span) first() *piece {
 // hold is the hold of a piece, as reports tell it.
 func (a *Audit) hold(key fold.LockKey, s *span, p *piece) fold.Hold {
 	h := fold.Hold{
-		LockKey: key, Agent: s.Agent, Tenure: s.Tenure, Owner: p.Owner, Who: p.Who, Epoch: p.Epoch, Seq: p.Seq, Token: p.Token,
-		Mode: p.Mode, From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: p.Kind, Reason: p.Reason,
+		LockKey: key, Agent: s.Agent, Tenure: s.Tenure, Owner: p.Owner, Who: p.Who, Epoch: p.Epoch, Seq: p.Seq,
+		Token: p.Token, Mode: p.Mode, From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed,
+		Ended: p.Kind, Reason: p.Reason,
 		Operator: p.Operator, Incarnation: p.Incarnate, Lease: s.Lease, Confirmed: s.Confirmed,
 	}
 	if key.HasPermits() {
@@ -321,7 +322,8 @@ func (a *Audit) newSpan(lock *lockLog, h *fold.Hold) *span {
 	}
 	*s = span{
 		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
-		HolesBefore: a.logs[h.Agent].Holes, FirstToken: h.Token, LastToken: h.LastToken(), Modes: modeOf(h.Mode), Last: pieceOf(h),
+		HolesBefore: a.logs[h.Agent].Holes, FirstToken: h.Token, LastToken: h.LastToken(), Modes: modeOf(h.Mode),
+		Last:  pieceOf(h),
 		Total: h.Total,
 	}
 	if lock.HasPermits() {

@@ -383,7 +383,8 @@ func (s *span) end(a *Audit, h *fold.Hold, r *events.Record, ungranted bool) {
 			until = end // it was before the deadline: the bound is later because the answer was slow
 		default:
 			a.suspect(s, suspect{Kind: Outlived, Hold: p, By: until.Sub(end), At: until, Why: fmt.Sprintf(
-				"the store had confirmed its lease until %s, and its agent says that it was held until %s", show.Store(end), show.Store(until))})
+				"the store had confirmed its lease until %s, and its agent says that it was held until %s", show.Store(end),
+				show.Store(until))})
 		}
 		least = min(least, end)
 	}
@@ -421,7 +422,8 @@ func (s *span) paced(at, least, slowest lockagent.StoreTime, store string) locka
 	if at >= least.Add(-rounding(store)) || at < slowest.Add(-rounding(store)) {
 		return least
 	}
-	s.doubt(fmt.Sprintf("by the clock of its agent it was held until %s at least, and by that of the store it was over at %s: "+
+	s.doubt(fmt.Sprintf("by the clock of its agent it was held until %s at least, and by that of the store it was over "+
+		"at %s: "+
 		"the two clocks ran at different rates, as clocks do that somebody corrects", show.Store(least), show.Store(at)))
 	return min(at, slowest)
 }
@@ -429,7 +431,8 @@ func (s *span) paced(at, least, slowest lockagent.StoreTime, store string) locka
 // tooEarly is the suspicion that a hold ended, or was returned, before it had been held until least.
 func tooEarly(what, how string, at, least lockagent.StoreTime, p piece) suspect {
 	return suspect{Kind: Contradiction, Hold: p, By: least.Sub(at), At: least, Why: fmt.Sprintf(
-		"it is said to have %s at %s, but was held until %s at least", what, strings.TrimSpace(show.Store(at)+" "+how), show.Store(least))}
+		"it is said to have %s at %s, but was held until %s at least", what, strings.TrimSpace(show.Store(at)+" "+how),
+		show.Store(least))}
 }
 
 // rounding is by how much two times of a store that are computed from durations may differ. The clocks of the nodes of
@@ -492,8 +495,8 @@ func (a follower) Returned(key fold.LockKey, r *events.Record) {
 	}
 }
 
-// denied notes when the store said that it does not have a tenure. If the holder lost the hold by that, it went on until
-// then.
+// denied notes when the store said that it does not have a tenure. If the holder lost the hold by that, it went on
+// until then.
 func (a *Audit) denied(store string, s *span, r *events.Record) {
 	at, end, near := r.Returned, s.confirmedEnd(), rounding(store)
 	if !s.Denied {
@@ -532,7 +535,9 @@ func (a *Audit) agrees(l *agentLog, r *events.Record) {
 	var why string
 	switch {
 	case r.Count != known:
-		why = fmt.Sprintf("it counts %s, and the log has the grants of %d that go on", show.Plural(r.Count, "hold", "holds"), known)
+		why = fmt.Sprintf(
+			"it counts %s, and the log has the grants of %d that go on", show.Plural(r.Count, "hold", "holds"), known,
+		)
 	case r.Sum != sum:
 		why = fmt.Sprintf("it has %s, and not those whose grants the log has", show.Plural(r.Count, "hold", "holds"))
 	case l.Kept == 0 && r.Confirmed > l.Free.Add(rounding(l.Store)):

@@ -35,7 +35,8 @@ func (l *summing) sum(r *events.Record) uint32 {
 	dropped := r.Dropped != (events.Drops{})
 	s := l.sums
 	s.pair(
-		uint64(e.Kind)|uint64(e.How)<<8|uint64(e.Reason)<<16|bit(e.Fixed)<<24|bit(rare)<<25|bit(dropped)<<26|uint64(uint32(e.Count))<<32,
+		uint64(e.Kind)|uint64(e.How)<<8|uint64(e.Reason)<<16|bit(e.Fixed)<<24|bit(rare)<<25|bit(dropped)<<26|
+			uint64(uint32(e.Count))<<32,
 		uint64(e.Time.UnixMicro()))
 	s.pair(e.Request, e.Tenure)
 	s.pair(uint64(e.Token), uint64(e.Waiters))
@@ -84,7 +85,8 @@ func (s *summer) rare(r *events.Record) {
 	s.pair(uint64(e.Reset.Step), uint64(e.Process.PID))
 	s.pair(r.Follows.Epoch, r.Follows.Seq)
 	for _, text := range [...]string{
-		e.Reset.From, e.Reset.To, e.Reset.Reason, e.Reset.Store, e.Process.Host, e.Process.Program, e.Process.Version, e.Process.User, e.Process.Command,
+		e.Reset.From, e.Reset.To, e.Reset.Reason, e.Reset.Store, e.Process.Host, e.Process.Program, e.Process.Version,
+		e.Process.User, e.Process.Command,
 	} {
 		s.text(text)
 	}

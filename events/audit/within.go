@@ -48,14 +48,16 @@ func (s *storeLog) steady() bool { return len(s.Steps) == 0 && s.Stepped == 0 }
 // beganLater reports whether a tenure began behind the stretch.
 func (a *Audit) beganLater(store *storeLog, s *span) bool {
 	until := a.within.Until
-	return !until.IsZero() && store.steady() && s.Start != 0 && show.StoreWall(s.Start).After(until) && s.first().From.After(until)
+	return !until.IsZero() && store.steady() && s.Start != 0 && show.StoreWall(s.Start).After(until) &&
+		s.first().From.After(until)
 }
 
-// endedBefore reports whether a tenure was over before the stretch, and its owner knew that. end is when it ended at the
-// latest, or 0.
+// endedBefore reports whether a tenure was over before the stretch, and its owner knew that. end is when it ended at
+// the latest, or 0.
 func (a *Audit) endedBefore(store *storeLog, s *span, end lockagent.StoreTime) bool {
 	from, wall := a.within.From, s.Last.Until
-	return !from.IsZero() && store.steady() && s.Open == 0 && end != 0 && show.StoreWall(max(end, s.believed())).Before(from) && !wall.IsZero() && wall.Before(from)
+	return !from.IsZero() && store.steady() && s.Open == 0 && end != 0 &&
+		show.StoreWall(max(end, s.believed())).Before(from) && !wall.IsZero() && wall.Before(from)
 }
 
 // outside reports whether no part of a tenure is in the stretch.
@@ -65,7 +67,8 @@ func (a *Audit) outside(store *storeLog, s *span, end lockagent.StoreTime) bool 
 
 // aside reports whether two tenures, the second of which began later, can only have overlapped outside of the stretch.
 func (a *Audit) aside(store *storeLog, first, second *span) bool {
-	return a.beganLater(store, second) || a.endedBefore(store, first, a.atMost(first)) || a.endedBefore(store, second, a.atMost(second))
+	return a.beganLater(store, second) || a.endedBefore(store, first, a.atMost(first)) ||
+		a.endedBefore(store, second, a.atMost(second))
 }
 
 // concerns reports whether a time of a store, of which the log does not have all, may have a part in the stretch.
@@ -116,7 +119,14 @@ func (a *Audit) cover(s *storeLog, j *Judged) {
 		of += " of store " + show.Plain(s.ID)
 	}
 	if !from.IsZero() && a.late && show.StoreWall(s.From).After(from) {
-		a.found.Uncovered.add(Note(fmt.Sprintf("%s are judged from %s on: the log that was read begins later than the time that was asked for", of, show.Store(s.From))))
+		a.found.Uncovered.add(
+			Note(
+				fmt.Sprintf(
+					"%s are judged from %s on: the log that was read begins later than the time that was asked for", of,
+					show.Store(s.From),
+				),
+			),
+		)
 	}
 	until := a.within.Until
 	if until.IsZero() {
@@ -125,9 +135,24 @@ func (a *Audit) cover(s *storeLog, j *Judged) {
 	switch {
 	case until.IsZero():
 	case j.To != 0 && show.StoreWall(j.To).Before(until):
-		a.found.Uncovered.add(Note(fmt.Sprintf("%s are judged up to %s: agents that live may still tell of later holds, so ask again in a while", of, untilText(j.To))))
+		a.found.Uncovered.add(
+			Note(
+				fmt.Sprintf(
+					"%s are judged up to %s: agents that live may still tell of later holds, so ask again in a while", of,
+					untilText(j.To),
+				),
+			),
+		)
 	case (a.cutOff[s.ID] || a.cutOff[""]) && show.StoreWall(s.Newest).Before(until):
-		a.found.Uncovered.add(Note(fmt.Sprintf("%s are judged up to %s: the log that was read ends earlier than the time that was asked for, and agents had not stopped", of, show.Store(s.Newest))))
+		a.found.Uncovered.add(
+			Note(
+				fmt.Sprintf(
+					"%s are judged up to %s: the log that was read ends earlier than the time that was asked for, and agents had "+
+						"not stopped",
+					of, show.Store(s.Newest),
+				),
+			),
+		)
 	}
 }
 

@@ -299,7 +299,9 @@ func (w *world) follow(a *worldAgent) {
 		return
 	}
 	w.had["epoch"] = true
-	w.start(&worldAgent{id: a.id, epoch: a.epoch + 1, last: a.last, tenure: a.tenure + 1000, store: a.store, hasty: a.hasty})
+	w.start(&worldAgent{
+		id: a.id, epoch: a.epoch + 1, last: a.last, tenure: a.tenure + 1000, store: a.store, hasty: a.hasty,
+	})
 }
 
 func (w *world) start(a *worldAgent) {

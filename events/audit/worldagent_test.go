@@ -116,8 +116,8 @@ func (w *world) acquire(a *worldAgent, name lockagent.Name) {
 	}
 	s.locks[name] = append(s.locks[name], t)
 	a.has[name] = t
-	// The first hold waits for a renewal if messages of the store may have been lost. No record would tell of a tenure that
-	// began against the rules, and ended before that.
+	// The first hold waits for a renewal if messages of the store may have been lost. No record would tell of a tenure
+	// that began against the rules, and ended before that.
 	if w.chance(6) && !(a.hasty && s.grace.on) {
 		t.rests, t.silent, t.ends = true, true, w.now+w.rand.IntN(1000)
 		return

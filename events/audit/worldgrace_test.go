@@ -155,11 +155,13 @@ func (w *world) waitsInGrace(a *worldAgent, name lockagent.Name, mode lockagent.
 func excusedDespiteGrace(log []events.Record, r Report) bool {
 	keeps := func(agent lockagent.AgentID, incarnation string) bool {
 		return slices.ContainsFunc(log, func(x events.Record) bool {
-			return x.Grace != nil && x.Grace.Incarnation == incarnation && (x.Agent == agent || slices.Contains(x.Grace.Roll, agent))
+			return x.Grace != nil && x.Grace.Incarnation == incarnation &&
+				(x.Agent == agent || slices.Contains(x.Grace.Roll, agent))
 		})
 	}
 	return slices.ContainsFunc(r.Explained.First, func(e Explanation) bool {
-		return e.Reset != nil && e.Reset.From != e.Second.Incarnation && keeps(e.First.Agent, e.Reset.To) && keeps(e.Second.Agent, e.Reset.To)
+		return e.Reset != nil && e.Reset.From != e.Second.Incarnation && keeps(e.First.Agent, e.Reset.To) &&
+			keeps(e.Second.Agent, e.Reset.To)
 	})
 }
 

@@ -27,8 +27,8 @@ func (a *worldAgent) holding() (holds int, sum uint64) {
 func (w *world) leaves(a *worldAgent, published int) {
 	w.publish(a, published)
 	next := &worldAgent{
-		id: a.id, epoch: a.epoch + 1, last: a.last, said: a.said, store: a.store, skew: a.skew, tenure: a.tenure + 1000, hasty: a.hasty,
-		has: a.has, debts: a.debts, begins: true, from: w.now, paused: w.now + w.rand.IntN(2000),
+		id: a.id, epoch: a.epoch + 1, last: a.last, said: a.said, store: a.store, skew: a.skew, tenure: a.tenure + 1000,
+		hasty: a.hasty, has: a.has, debts: a.debts, begins: true, from: w.now, paused: w.now + w.rand.IntN(2000),
 	}
 	if w.chance(4) {
 		next.paused += w.rand.IntN(20_000)

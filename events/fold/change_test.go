@@ -38,12 +38,14 @@ func (l *anyLog) next() events.Record {
 	agent := pick[lockagent.AgentID](r, "A", "B", "C")
 	last := l.last[agent]
 	kind := pick(r, append(lockagent.EventKinds(),
-		lockagent.EventGranted, lockagent.EventGranted, lockagent.EventGranted, lockagent.EventQueued, lockagent.EventQueued, lockagent.EventReleased)...)
+		lockagent.EventGranted, lockagent.EventGranted, lockagent.EventGranted, lockagent.EventQueued, lockagent.EventQueued,
+		lockagent.EventReleased)...)
 	switch {
 	case kind == lockagent.EventAgentStarted || last.Epoch == 0:
 		kind, last = lockagent.EventAgentStarted, events.Place{Epoch: last.Epoch + 1, Seq: 0}
 	case r.IntN(20) == 0: // seldom, or nothing goes on for long
-	case kind == lockagent.EventAgentStopped, kind == lockagent.EventBroken, kind == lockagent.EventStoreReset, kind == lockagent.EventReturned:
+	case kind == lockagent.EventAgentStopped, kind == lockagent.EventBroken, kind == lockagent.EventStoreReset,
+		kind == lockagent.EventReturned:
 		kind = lockagent.EventGranted
 	}
 	last.Seq += 1 + uint64(r.IntN(20)/19)
@@ -52,7 +54,8 @@ func (l *anyLog) next() events.Record {
 	e := lockagent.Event{
 		Kind: kind, Agent: agent, Time: logtest.Wall(l.at), Store: pick(r, "", storeOf[agent]), Count: r.IntN(3) / 2,
 		Process:   lockagent.Process{Host: "host-" + string(agent), Program: "billing", PID: int(last.Epoch)},
-		StoreTime: logtest.Clock(l.at), Confirmed: logtest.Clock(l.at - r.IntN(5000)), Lease: time.Duration(1+r.IntN(30)) * time.Second, Fixed: r.IntN(2) == 0,
+		StoreTime: logtest.Clock(l.at), Confirmed: logtest.Clock(l.at - r.IntN(5000)),
+		Lease: time.Duration(1+r.IntN(30)) * time.Second, Fixed: r.IntN(2) == 0,
 	}
 	switch kind {
 	case lockagent.EventAgentStarted, lockagent.EventAgentStopped, lockagent.EventAlive, lockagent.EventDropped:
@@ -62,17 +65,22 @@ func (l *anyLog) next() events.Record {
 		e.Reset.Store = pick(r, "", "s", "t", "u")
 	default:
 		n := uint64(1 + r.IntN(6))
-		e.Lock, e.LockKind = pick[lockagent.Name](r, "a", "b", "c/d"), pick(r, lockagent.PlainLock, lockagent.PlainLock, lockagent.Semaphore)
+		e.Lock = pick[lockagent.Name](r, "a", "b", "c/d")
+		e.LockKind = pick(r, lockagent.PlainLock, lockagent.PlainLock, lockagent.Semaphore)
 		e.Owner, e.Request, e.Tenure, e.Token = pick[lockagent.Owner](r, "ann", "bob"), n, 1+n/2, lockagent.Token(10*n)
-		e.Mode, e.How = pick(r, lockagent.Exclusive, lockagent.Exclusive, lockagent.Shared), pick(r, lockagent.ByStore, lockagent.ByHandOff)
+		e.Mode = pick(r, lockagent.Exclusive, lockagent.Exclusive, lockagent.Shared)
+		e.How = pick(r, lockagent.ByStore, lockagent.ByHandOff)
 		if kind.EndsHold() {
-			e.Held, e.Until, e.Reason = time.Duration(r.IntN(5))*time.Second, logtest.Clock(l.at), pick(r, 0, lockagent.LostClosed, lockagent.LostExpired)
+			e.Held, e.Until = time.Duration(r.IntN(5))*time.Second, logtest.Clock(l.at)
+			e.Reason = pick(r, 0, lockagent.LostClosed, lockagent.LostExpired)
 		}
 		if kind == lockagent.EventQueued {
 			e.Holder = pick(r, "", "ann", lockagent.Tenure{Agent: "A", Number: e.Tenure}.String())
 		}
 	}
-	return events.Record{Event: e, Epoch: last.Epoch, Seq: last.Seq, Position: uint64(l.at/1000 + 1), Stored: logtest.Wall(l.at)}
+	return events.Record{
+		Event: e, Epoch: last.Epoch, Seq: last.Seq, Position: uint64(l.at/1000 + 1), Stored: logtest.Wall(l.at),
+	}
 }
 
 // known is what can be known of the locks from the changes alone.
@@ -166,7 +174,10 @@ func TestChangesAddUpToTheFold(t *testing.T) {
 				}
 			}
 			if holds != len(k.holds) || waits != len(k.waits) {
-				t.Fatalf("seed %d: after %v there are %d holds and %d requests, by the changes %d and %d", seed, next.Kind, holds, waits, len(k.holds), len(k.waits))
+				t.Fatalf(
+					"seed %d: after %v there are %d holds and %d requests, by the changes %d and %d", seed, next.Kind, holds, waits,
+					len(k.holds), len(k.waits),
+				)
 			}
 			if r.IntN(10) == 0 && len(f.Apply(next)) != 0 {
 				t.Fatalf("seed %d: %+v changes something again", seed, next)
@@ -183,7 +194,8 @@ func TestChangesAddUpToTheFold(t *testing.T) {
 // recordOf is a record of agent A, about lock a unless it names another one or is of a kind of no lock.
 func recordOf(seq uint64, kind lockagent.EventKind, e lockagent.Event) events.Record {
 	e.Kind, e.Agent = kind, "A"
-	if e.Lock == "" && kind != lockagent.EventAgentStarted && kind != lockagent.EventAlive && kind != lockagent.EventAgentStopped {
+	if e.Lock == "" && kind != lockagent.EventAgentStarted && kind != lockagent.EventAlive &&
+		kind != lockagent.EventAgentStopped {
 		e.Lock = "a"
 	}
 	return events.Record{Event: e, Epoch: 1, Seq: seq}
@@ -203,8 +215,11 @@ func TestChanges(t *testing.T) {
 		return strings.Join(all, ", ")
 	}
 	f := New()
-	of := func(seq uint64, kind lockagent.EventKind, owner lockagent.Owner, token lockagent.Token, e lockagent.Event) events.Record {
-		e.Owner, e.Request, e.Tenure, e.Token, e.Store, e.StoreTime = owner, uint64(token), uint64(token), token, "s", lockagent.StoreTime(token)
+	of := func(
+		seq uint64, kind lockagent.EventKind, owner lockagent.Owner, token lockagent.Token, e lockagent.Event,
+	) events.Record {
+		e.Owner, e.Request, e.Tenure, e.Token = owner, uint64(token), uint64(token), token
+		e.Store, e.StoreTime = "s", lockagent.StoreTime(token)
 		return recordOf(seq, kind, e)
 	}
 	other := of(2, lockagent.EventGranted, "eve", 9, lockagent.Event{How: lockagent.ByStore})
@@ -240,7 +255,9 @@ func TestChanges(t *testing.T) {
 // What a fold does for a record of a hold takes no memory, however many there were.
 func TestChangesAllocateNothing(t *testing.T) {
 	f, n := New(), uint64(0)
-	e := lockagent.Event{Agent: "A", Lock: "a", LockKind: lockagent.PlainLock, Owner: "ann", Store: "s", How: lockagent.ByStore}
+	e := lockagent.Event{
+		Agent: "A", Lock: "a", LockKind: lockagent.PlainLock, Owner: "ann", Store: "s", How: lockagent.ByStore,
+	}
 	apply := func(kind lockagent.EventKind) {
 		n++
 		e.Kind, e.Tenure, e.Token = kind, n/3, lockagent.Token(n/3)
@@ -290,8 +307,11 @@ func TestFoldResumes(t *testing.T) {
 		for range 200 {
 			next := log.next()
 			first, second := one.Apply(next), two.Apply(next)
-			byText := func(a, b Change) int { return strings.Compare(jsonOf(t, a), jsonOf(t, b)) } // those of requests are in no order
-			if a, b := slices.SortedFunc(slices.Values(first), byText), slices.SortedFunc(slices.Values(second), byText); jsonOf(t, a) != jsonOf(t, b) {
+			// Those of requests are in no order.
+			byText := func(a, b Change) int { return strings.Compare(jsonOf(t, a), jsonOf(t, b)) }
+			a := slices.SortedFunc(slices.Values(first), byText)
+			b := slices.SortedFunc(slices.Values(second), byText)
+			if jsonOf(t, a) != jsonOf(t, b) {
 				t.Fatalf("seed %d: after %v\n%s\nresumed\n%s", seed, next.Kind, jsonOf(t, a), jsonOf(t, b))
 			}
 			if r.IntN(10) > 0 {
@@ -325,9 +345,13 @@ func TestFoldSnapshotIsBounded(t *testing.T) {
 		for i := range holds {
 			held, alive := grant, lockagent.Event{Kind: lockagent.EventAlive}
 			held.Kind, held.Lock, held.Count = lockagent.EventHeld, lockagent.Name(fmt.Sprint(i%50)), 0
-			for n, e := range []lockagent.Event{{Kind: lockagent.EventAgentStarted}, held, alive, {Kind: lockagent.EventAgentStopped}} {
+			for n, e := range []lockagent.Event{
+				{Kind: lockagent.EventAgentStarted}, held, alive, {Kind: lockagent.EventAgentStopped},
+			} {
 				e.Agent, e.Store = lockagent.AgentID(fmt.Sprint(i)), "s"
-				f.Apply(events.Record{Event: e, Epoch: 1, Seq: uint64(n) + 1, Stored: logtest.Wall(i * 60_000), Position: uint64(1000 + i)})
+				f.Apply(events.Record{
+					Event: e, Epoch: 1, Seq: uint64(n) + 1, Stored: logtest.Wall(i * 60_000), Position: uint64(1000 + i),
+				})
 			}
 		}
 		text, err := f.Snapshot()
@@ -343,16 +367,20 @@ func TestFoldSnapshotIsBounded(t *testing.T) {
 
 func TestFoldResumesFromNothingElse(t *testing.T) {
 	f := New()
-	f.Apply(events.Record{Event: lockagent.Event{Kind: lockagent.EventGranted, Agent: "A", Lock: "a", Token: 1, Count: 1}, Epoch: 1, Seq: 1})
+	f.Apply(events.Record{
+		Event: lockagent.Event{Kind: lockagent.EventGranted, Agent: "A", Lock: "a", Token: 1, Count: 1}, Epoch: 1, Seq: 1,
+	})
 	text, err := f.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, bad := range map[string]struct{ text, why string }{
-		"Empty":        {"", "unexpected end"},
-		"OtherVersion": {strings.Replace(string(text), `"version":1`, `"version":2`, 1), "it has version 2, and this is version 1"},
-		"Changed":      {strings.Replace(string(text), `"token"`, `"tokem"`, 1), "it was changed"},
-		"Checkpoint":   {`{"version":3,"sha256":"","snapshot":{}}`, "it has version 3"},
+		"Empty": {"", "unexpected end"},
+		"OtherVersion": {
+			strings.Replace(string(text), `"version":1`, `"version":2`, 1), "it has version 2, and this is version 1",
+		},
+		"Changed":    {strings.Replace(string(text), `"token"`, `"tokem"`, 1), "it was changed"},
+		"Checkpoint": {`{"version":3,"sha256":"","snapshot":{}}`, "it has version 3"},
 	} {
 		_, err := Resume([]byte(bad.text))
 		if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), bad.why) {

@@ -342,7 +342,9 @@ func (f *Fold) begun(a *folded, l *lockFold, h *Hold) {
 	f.notify(HoldGranted, h)
 	if f.watch == nil {
 		f.supersede(l, h)
-		l.left = slices.DeleteFunc(l.left, func(o *Hold) bool { return o.Token < h.Token && !bothShared(o.Mode, h.Mode) && l.Excludes() })
+		l.left = slices.DeleteFunc(
+			l.left, func(o *Hold) bool { return o.Token < h.Token && !bothShared(o.Mode, h.Mode) && l.Excludes() },
+		)
 	}
 }
 

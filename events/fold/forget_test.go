@@ -132,8 +132,8 @@ func TestFoldForgetsTheSilent(t *testing.T) {
 	}
 }
 
-// An agent that lives tells again of a hold that goes on. If it does not, the log lacks the end of the hold. A fold that
-// goes on with a snapshot knows as well when a hold was told of.
+// An agent that lives tells again of a hold that goes on. If it does not, the log lacks the end of the hold. A fold
+// that goes on with a snapshot knows as well when a hold was told of.
 func TestFoldForgetsHoldsThatAreNotToldAgain(t *testing.T) {
 	f := New()
 	seq := uint64(0)

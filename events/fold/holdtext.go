@@ -16,7 +16,10 @@ func (h *Hold) Holder() string {
 	if h.Permits > 1 {
 		permits = show.Plural(h.Permits, "", "permits, ")
 	}
-	return fmt.Sprintf("%s, %stoken %d, agent %s", WhoText(h.Who, h.Owner, h.Agent, h.Process), permits, h.Token, AgentText(h.Agent, h.Process))
+	return fmt.Sprintf(
+		"%s, %stoken %d, agent %s", WhoText(h.Who, h.Owner, h.Agent, h.Process), permits, h.Token,
+		AgentText(h.Agent, h.Process),
+	)
 }
 
 // Record says from when to when, how it ended, and the record that tells of it.

@@ -40,8 +40,8 @@ func OwnerText(owner lockagent.Owner, agent lockagent.AgentID) string {
 // madeUp is an identity that was made up: see [lockagent.NewAgentID]. That of a daemon begins with its host.
 var madeUp = regexp.MustCompile(`^((?:.+-)?[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// ShortAgent is the identity of an agent for people. Of an identity that was made up it is the host, if that is a part of
-// it, and the first eight digits.
+// ShortAgent is the identity of an agent for people. Of an identity that was made up it is the host, if that is a part
+// of it, and the first eight digits.
 func ShortAgent(id lockagent.AgentID) string {
 	if found := madeUp.FindStringSubmatch(string(id)); found != nil {
 		return found[1]

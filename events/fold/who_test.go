@@ -17,7 +17,10 @@ func TestFoldTellsWho(t *testing.T) {
 	folded := New()
 	for i, e := range []lockagent.Event{
 		{Kind: lockagent.EventAgentStarted, Process: daemon},
-		{Kind: lockagent.EventGranted, Lock: "a", Owner: "0/KK5FN", Request: 1, Tenure: 1, Token: 1, Count: 1, Who: backup.Who()},
+		{
+			Kind: lockagent.EventGranted, Lock: "a", Owner: "0/KK5FN", Request: 1, Tenure: 1, Token: 1, Count: 1,
+			Who: backup.Who(),
+		},
 		{Kind: lockagent.EventQueued, Lock: "a", Owner: "d/2", Request: 2, Holder: "0/KK5FN", Who: daemon.Who()},
 	} {
 		e.Agent = "d"
@@ -31,7 +34,8 @@ func TestFoldTellsWho(t *testing.T) {
 		if got, want := h.Holder(), "backup.sh (pid 4711, root@db3), token 1, agent d, lockagent on db3, pid 1"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if got, want := fmt.Sprint(w.Behind), "backup.sh (pid 4711, root@db3) of agent d, lockagent on db3, pid 1"; got != want {
+		const want = "backup.sh (pid 4711, root@db3) of agent d, lockagent on db3, pid 1"
+		if got := fmt.Sprint(w.Behind); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		if got, want := WhoText(w.Who, w.Owner, w.Agent, h.Process), "/2"; got != want {
@@ -39,11 +43,13 @@ func TestFoldTellsWho(t *testing.T) {
 		}
 		text, err := json.Marshal(&l)
 		var back LockState
-		if err != nil || json.Unmarshal(text, &back) != nil || back.Holders[0].Who != h.Who || back.Waiters[0].Who != w.Who || back.Waiters[0].Behind.Who != h.Who {
+		if err != nil || json.Unmarshal(text, &back) != nil || back.Holders[0].Who != h.Who || back.Waiters[0].Who != w.Who ||
+			back.Waiters[0].Behind.Who != h.Who {
 			t.Errorf("%s, %v: %+v", text, err, back)
 		}
-		if want := `"who":{"host":"db3","program":"backup.sh","pid":4711,"user":"root","command":"backup.sh --full"}`; !bytes.Contains(text, []byte(want)) {
-			t.Errorf("%s does not have %s", text, want)
+		const inJSON = `"who":{"host":"db3","program":"backup.sh","pid":4711,"user":"root","command":"backup.sh --full"}`
+		if !bytes.Contains(text, []byte(inJSON)) {
+			t.Errorf("%s does not have %s", text, inJSON)
 		}
 		h.Who = Who{}
 		if text, err := json.Marshal(&h); err != nil || bytes.Contains(text, []byte(`"who"`)) {

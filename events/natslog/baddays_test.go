@@ -65,7 +65,8 @@ func TestServerIsNoNATS(t *testing.T) {
 	wantStats(t, p, Stats{Recorded: 100, Queued: 100})
 	done, cancel := contextEnded()
 	defer cancel()
-	if dropped, ok := errors.AsType[*DroppedError](other.Close(done)); !ok || dropped.Unconfirmed != 100 || dropped.Cause == nil {
+	if dropped, ok := errors.AsType[*DroppedError](other.Close(done)); !ok || dropped.Unconfirmed != 100 ||
+		dropped.Cause == nil {
 		t.Errorf("close: %v", dropped)
 	}
 
@@ -157,7 +158,9 @@ func TestSmallAccount(t *testing.T) {
 			dir, password := t.TempDir(), natstest.File(t, "secret")
 			var l link
 			start := func(bytes int64) *natsserver.Server {
-				s := natstest.Start(t, natsserver.Config{Dir: dir, ConfigFile: natstest.File(t, fmt.Sprintf(conf, bytes)), MaxBytes: 4 << 30})
+				s := natstest.Start(t, natsserver.Config{
+					Dir: dir, ConfigFile: natstest.File(t, fmt.Sprintf(conf, bytes)), MaxBytes: 4 << 30,
+				})
 				l.use(s)
 				return s
 			}

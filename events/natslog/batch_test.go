@@ -45,16 +45,19 @@ func TestReaderOfBatches(t *testing.T) {
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	js := client(t, c)
 	const prefix, stream = "site.a.locks", "OTHER"
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: stream, Subjects: []string{"site.>"}}); err != nil {
+	if _, err := js.CreateStream(
+		t.Context(), jetstream.StreamConfig{Name: stream, Subjects: []string{"site.>"}},
+	); err != nil {
 		t.Fatal(err)
 	}
 	one, two := numbered("one", "a/b", upTo(1, 100)...), numbered("two", "a/b", upTo(1, 3)...)
 	two[1].Owner = "w2"
 	long := lockagent.Name(strings.Repeat("a/", 20))
 	before := time.Now()
-	store(t, js, prefix+".one.lock.a.b", events.BatchContentType, logtest.BatchOf(one))                           // 1
-	store(t, js, prefix+".two.lock.a.b", events.BatchContentType, logtest.BatchOf(two))                           // 2
-	store(t, js, "site.b.locks.one.lock.a.b", events.BatchContentType, logtest.BatchOf(one))                      // 3: another prefix
+	store(t, js, prefix+".one.lock.a.b", events.BatchContentType, logtest.BatchOf(one)) // 1
+	store(t, js, prefix+".two.lock.a.b", events.BatchContentType, logtest.BatchOf(two)) // 2
+	// 3: another prefix.
+	store(t, js, "site.b.locks.one.lock.a.b", events.BatchContentType, logtest.BatchOf(one))
 	store(t, js, prefix+".one.lock.a.c", events.ContentType, events.Append(nil, numbered("one", "a/c", 101)[0]))  // 4
 	store(t, js, string(events.AppendSubject(nil, prefix, "one", lockagent.EventHeld, long)), events.ContentType, // 5
 		events.Append(nil, numbered("one", long, 102)[0]))
@@ -101,7 +104,8 @@ func TestReaderOfBatches(t *testing.T) {
 	}
 	t.Run("VisitEndsInABatch", func(t *testing.T) {
 		var got []uint64
-		if err := r.Replay(waittest.Context(t), From{}, events.Filter{}, seqs(&got, 7)); !errors.Is(err, errEnough) || !slices.Equal(got, upTo(1, 7)) {
+		if err := r.Replay(waittest.Context(t), From{}, events.Filter{}, seqs(&got, 7)); !errors.Is(err, errEnough) ||
+			!slices.Equal(got, upTo(1, 7)) {
 			t.Errorf("got %v, %v", got, err)
 		}
 	})
@@ -111,7 +115,9 @@ func TestReaderOfBatches(t *testing.T) {
 func TestMessagesThatDoNotFit(t *testing.T) {
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	js := client(t, c)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{events.AllSubjects}}); err != nil {
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: DefaultStream, Subjects: []string{events.AllSubjects},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	good := numbered("a", "x", 1, 2, 3)
@@ -151,7 +157,8 @@ func TestMessagesThatDoNotFit(t *testing.T) {
 		return nil
 	})
 	want := []string{
-		"1: 1", "1: 2", "1: 3", "2: bad", "3: bad", "4: bad", "5: 1", "5: bad", "6: 1", "6: bad", "7: 1", "7: bad", "8: bad", "9: 1", "10: bad",
+		"1: 1", "1: 2", "1: 3", "2: bad", "3: bad", "4: bad", "5: 1", "5: bad", "6: 1", "6: bad", "7: 1", "7: bad", "8: bad",
+		"9: 1", "10: bad",
 	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v; want %q", got, err, want)
@@ -160,7 +167,9 @@ func TestMessagesThatDoNotFit(t *testing.T) {
 
 // TestLinesOfALaterVersion passes unknown things through a file.
 func TestLinesOfALaterVersion(t *testing.T) {
-	line := strings.NewReplacer("lock.held.v1", "lock.upgraded.v1", `"handoff"`, `"magic"`, `"data":{`, `"data":{"shape":[1, 2],"reason":"bored",`).
+	line := strings.NewReplacer(
+		"lock.held.v1", "lock.upgraded.v1", `"handoff"`, `"magic"`, `"data":{`, `"data":{"shape":[1, 2],"reason":"bored",`,
+	).
 		Replace(string(events.Append(nil, events.Record{Event: eventstest.Typical(1), Epoch: 3, Seq: 1}))) + "\n"
 	var again strings.Builder
 	err := events.ReadLines(strings.NewReader(line), func(r *events.Record, err error) error {

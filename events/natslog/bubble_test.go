@@ -79,7 +79,9 @@ type virtualAgent struct {
 }
 
 // start starts an agent. Its store is another Share of the memory.
-func (v *virtualStream) start(t testing.TB, ctx context.Context, id lockagent.AgentID, epoch uint64, memory *memstore.Store) *virtualAgent {
+func (v *virtualStream) start(
+	t testing.TB, ctx context.Context, id lockagent.AgentID, epoch uint64, memory *memstore.Store,
+) *virtualAgent {
 	t.Helper()
 	cfg := Config{Agent: id, Epoch: epoch, Connection: Connection{URL: "nats://nowhere", Logger: testLogger(t)}}
 	if err := cfg.check(); err != nil {
@@ -138,7 +140,8 @@ func (b *virtualAgent) take(m *nats.Msg) error {
 	v := b.stream
 	v.mu.Lock()
 	v.messages = append(v.messages, virtualMessage{
-		id: m.Header.Get(jetstream.MsgIDHeader), content: m.Header.Get("Content-Type"), body: slices.Clone(m.Data), at: time.Now(),
+		id: m.Header.Get(jetstream.MsgIDHeader), content: m.Header.Get("Content-Type"), body: slices.Clone(m.Data),
+		at: time.Now(),
 	})
 	n := len(v.messages)
 	v.mu.Unlock()

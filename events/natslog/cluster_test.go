@@ -37,8 +37,10 @@ func newCluster(t *testing.T) *cluster {
 	}
 	for i, name := range names {
 		m := newProcess(t)
-		m.settings["CONF"] = natstest.File(t, fmt.Sprintf("server_name: %s\ncluster: { name: test, listen: %q, routes: [ \"nats://%s\" ] }\n",
-			name, routes[i], strings.Join(routes, `", "nats://`)))
+		m.settings["CONF"] = natstest.File(t, fmt.Sprintf(
+			"server_name: %s\ncluster: { name: test, listen: %q, routes: [ \"nats://%s\" ] }\n", name, routes[i],
+			strings.Join(routes, `", "nats://`),
+		))
 		c.members[name] = m
 		urls = append(urls, m.url)
 	}
@@ -102,14 +104,18 @@ func clusterKilled(t *testing.T, rounds, each int) {
 	for range rounds {
 		leader := c.leader(js)
 		record(each)
-		waittest.Until(t, "some of it is stored", func() bool { return near.Stats().Queued < uint64(each-each/10) && f.Stats().Forwarded > 0 })
+		waittest.Until(
+			t, "some of it is stored",
+			func() bool { return near.Stats().Queued < uint64(each-each/10) && f.Stats().Forwarded > 0 },
+		)
 		leader.kill()
 		record(each)
 		flushed(t, near)
 		flushed(t, far)
 		leader.start()
 	}
-	waittest.Until(t, "the stream has three replicas", func() bool { // a server that was killed answers no question that it was asked before
+	waittest.Until(t, "the stream has three replicas", func() bool {
+		// A server that was killed answers no question that it was asked before.
 		stream, err := js.Stream(t.Context(), DefaultStream)
 		return err == nil && stream.CachedInfo().Config.Replicas == 3
 	})

@@ -127,7 +127,10 @@ func checkURL(text string) error {
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return fmt.Errorf("%w: it is not of the form nats://user:password@host:4222; percent-encode special characters in the password", ErrBadURL)
+		return fmt.Errorf(
+			"%w: it is not of the form nats://user:password@host:4222; percent-encode special characters in the password",
+			ErrBadURL,
+		)
 	}
 	switch u.Scheme {
 	case "nats", "tls", "ws", "wss":
@@ -164,7 +167,11 @@ func checkInbox(prefix string) error {
 	}
 	for token := range strings.SplitSeq(prefix, ".") {
 		if !events.PlainToken(token) || len(prefix) > events.MaxPrefix {
-			return badOption("InboxPrefix", "%q is not made of letters, digits, '_' and '-', in parts with a dot between them; use one such as _INBOX_agent-1", prefix)
+			return badOption(
+				"InboxPrefix",
+				"%q is not made of letters, digits, '_' and '-', in parts with a dot between them; use one such as _INBOX_agent-1",
+				prefix,
+			)
 		}
 	}
 	return nil

@@ -84,7 +84,8 @@ func goesThrough(t *testing.T, c Connection) {
 	p.Record(t.Context(), requested(1))
 	flushed(t, p)
 	var got []uint64
-	if err := newReader(t, c).Replay(waittest.Context(t), From{}, events.Filter{}, seqs(&got, 0)); err != nil || len(got) != 1 {
+	if err := newReader(t, c).Replay(waittest.Context(t), From{}, events.Filter{}, seqs(&got, 0)); err != nil ||
+		len(got) != 1 {
 		t.Errorf("read %v, %v", got, err)
 	}
 	stream, err := client(t, c).Stream(waittest.Context(t), DefaultStream)
@@ -107,7 +108,9 @@ func TestCredentials(t *testing.T) {
 
 			p := newPublisher(t, Config{Connection: e.wrong})
 			p.Record(t.Context(), requested(1))
-			waittest.Until(t, "the publisher says that it is refused", func() bool { return errors.Is(p.Stats().Err, ErrNotPermitted) })
+			waittest.Until(
+				t, "the publisher says that it is refused", func() bool { return errors.Is(p.Stats().Err, ErrNotPermitted) },
+			)
 			e.wrong.Logger = testLogger(t)
 			if r, err := OpenReader(ReaderConfig{Connection: e.wrong}); !errors.Is(err, ErrNotPermitted) {
 				t.Errorf("the reader got %v, %v", r, err)
@@ -149,7 +152,8 @@ func TestCredentialsAreRotated(t *testing.T) {
 				}
 			}
 			flushed(t, p)
-			if text := log.String(); strings.Contains(text, "-words") || strings.Contains(text, "eyJ") || strings.Contains(text, "SUA") {
+			if text := log.String(); strings.Contains(text, "-words") || strings.Contains(text, "eyJ") ||
+				strings.Contains(text, "SUA") {
 				t.Errorf("it tells a secret: %s", text)
 			}
 		})
@@ -169,7 +173,9 @@ func (c *Connection) secrets() (paths []string) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	certs, others := natstest.NewCerts(t), natstest.NewCerts(t)
-	conf := fmt.Sprintf("tls: { cert_file: %q, key_file: %q, ca_file: %q, verify: true }", certs.ServerCert, certs.ServerKey, certs.CA)
+	conf := fmt.Sprintf(
+		"tls: { cert_file: %q, key_file: %q, ca_file: %q, verify: true }", certs.ServerCert, certs.ServerKey, certs.CA,
+	)
 	first := strings.Replace(conf, "verify: true", "verify: true, handshake_first: true", 1)
 	good := Connection{CA: certs.CA, Cert: certs.ClientCert, Key: certs.ClientKey}
 	with := func(change func(*Connection)) Connection {
@@ -225,7 +231,9 @@ func TestTLS(t *testing.T) {
 			p.Record(t.Context(), requested(1))
 			// The server closes the connection with its reason. The reason is lost at
 			// times, so it is not there at each attempt.
-			waittest.Until(t, "the publisher says that it is refused", func() bool { return errors.Is(p.Stats().Err, ErrNotPermitted) })
+			waittest.Until(
+				t, "the publisher says that it is refused", func() bool { return errors.Is(p.Stats().Err, ErrNotPermitted) },
+			)
 		})
 	}
 }
@@ -247,7 +255,9 @@ func TestDomain(t *testing.T) {
 	t.Parallel()
 	url := natstest.StartSecured(t, "jetstream: { domain: hub }").URL()
 	goesThrough(t, Connection{URL: url, Domain: "hub"})
-	if _, err := client(t, Connection{URL: url, Domain: "other"}).Stream(waittest.Context(t), DefaultStream); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := client(t, Connection{URL: url, Domain: "other"}).Stream(
+		waittest.Context(t), DefaultStream,
+	); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("another domain: %v", err)
 	}
 }
@@ -263,7 +273,9 @@ func TestCredentialsInProcess(t *testing.T) {
 // interrupted.
 func TestConnectionOfAProgram(t *testing.T) {
 	t.Parallel()
-	server := natstest.StartSecured(t, usersConf(`{ user: joe, password: "s3cr3t-words", permissions: { publish: "ours" } }`))
+	server := natstest.StartSecured(
+		t, usersConf(`{ user: joe, password: "s3cr3t-words", permissions: { publish: "ours" } }`),
+	)
 	var l link
 	var log heard
 	l.use(server)
@@ -320,29 +332,47 @@ func TestBadConnection(t *testing.T) {
 		option string
 		want   string
 	}{
-		"MissingCreds":      {Connection{URL: url, Creds: missing}, "Creds", "no such file"},
-		"MissingPassword":   {Connection{URL: url, User: "joe", PasswordFile: missing}, "PasswordFile", "no such file"},
-		"MissingToken":      {Connection{URL: url, TokenFile: missing}, "TokenFile", "no such file"},
-		"MissingCA":         {Connection{URL: url, CA: missing}, "CA", "no such file"},
-		"MissingCert":       {Connection{URL: url, Cert: missing}, "Cert", "no such file"},
-		"MissingKey":        {Connection{URL: url, Cert: certs.ClientCert, Key: missing}, "Cert", "no such file"},
-		"DirectoryAsNkey":   {Connection{URL: url, Nkey: t.TempDir()}, "Nkey", "is a directory"},
-		"PasswordAsCreds":   {Connection{URL: url, Creds: password}, "Creds", "has no JWT"},
-		"NkeyAsCreds":       {Connection{URL: url, Creds: seed}, "Creds", "has no JWT"},
-		"JWTWithoutSeed":    {Connection{URL: url, Creds: file(jwtOnly)}, "Creds", "no nkey seed"},
-		"PasswordAsNkey":    {Connection{URL: url, Nkey: password}, "Nkey", "no nkey seed"},
-		"EmptyPassword":     {Connection{URL: url, User: "joe", PasswordFile: file("\n")}, "PasswordFile", "is empty"},
-		"TwoTokens":         {Connection{URL: url, TokenFile: file(secret + "\n" + secret)}, "TokenFile", "more than one line"},
-		"KeyAsCA":           {Connection{URL: url, CA: certs.ClientKey}, "CA", "failed to parse"},
-		"KeyAsCert":         {Connection{URL: url, Cert: certs.ClientKey, Key: certs.ClientKey}, "Cert", "failed to find"},
-		"KeyOfAnother":      {Connection{URL: url, Cert: certs.ClientCert, Key: certs.ServerKey}, "Cert", "does not match"},
-		"CertWithoutKey":    {Connection{URL: url, Cert: certs.ClientCert}, "Cert", "error loading client certificate"},
-		"KeyWithoutCert":    {Connection{URL: url, Key: certs.ClientKey}, "Key", "set Cert too"},
-		"CredsAndNkey":      {Connection{URL: url, Creds: file(creds), Nkey: seed}, "Nkey", "Creds says already who we are"},
-		"TokenAndUser":      {Connection{URL: url, User: "joe", PasswordFile: password, TokenFile: password}, "TokenFile", "PasswordFile says already"},
-		"URLAndPassword":    {Connection{URL: "nats://joe:" + secret + "@127.0.0.1:1", PasswordFile: password}, "PasswordFile", "URL says already who we are"},
-		"URLAndToken":       {Connection{URL: "nats://" + secret + "@127.0.0.1:1", TokenFile: password}, "TokenFile", "URL says already who we are"},
-		"UserTwice":         {Connection{URL: url, User: "joe", UserFile: password, PasswordFile: password}, "UserFile", "leave one of the two out"},
+		"MissingCreds":    {Connection{URL: url, Creds: missing}, "Creds", "no such file"},
+		"MissingPassword": {Connection{URL: url, User: "joe", PasswordFile: missing}, "PasswordFile", "no such file"},
+		"MissingToken":    {Connection{URL: url, TokenFile: missing}, "TokenFile", "no such file"},
+		"MissingCA":       {Connection{URL: url, CA: missing}, "CA", "no such file"},
+		"MissingCert":     {Connection{URL: url, Cert: missing}, "Cert", "no such file"},
+		"MissingKey":      {Connection{URL: url, Cert: certs.ClientCert, Key: missing}, "Cert", "no such file"},
+		"DirectoryAsNkey": {Connection{URL: url, Nkey: t.TempDir()}, "Nkey", "is a directory"},
+		"PasswordAsCreds": {Connection{URL: url, Creds: password}, "Creds", "has no JWT"},
+		"NkeyAsCreds":     {Connection{URL: url, Creds: seed}, "Creds", "has no JWT"},
+		"JWTWithoutSeed":  {Connection{URL: url, Creds: file(jwtOnly)}, "Creds", "no nkey seed"},
+		"PasswordAsNkey":  {Connection{URL: url, Nkey: password}, "Nkey", "no nkey seed"},
+		"EmptyPassword":   {Connection{URL: url, User: "joe", PasswordFile: file("\n")}, "PasswordFile", "is empty"},
+		"TwoTokens": {
+			Connection{URL: url, TokenFile: file(secret + "\n" + secret)}, "TokenFile", "more than one line",
+		},
+		"KeyAsCA":        {Connection{URL: url, CA: certs.ClientKey}, "CA", "failed to parse"},
+		"KeyAsCert":      {Connection{URL: url, Cert: certs.ClientKey, Key: certs.ClientKey}, "Cert", "failed to find"},
+		"KeyOfAnother":   {Connection{URL: url, Cert: certs.ClientCert, Key: certs.ServerKey}, "Cert", "does not match"},
+		"CertWithoutKey": {Connection{URL: url, Cert: certs.ClientCert}, "Cert", "error loading client certificate"},
+		"KeyWithoutCert": {Connection{URL: url, Key: certs.ClientKey}, "Key", "set Cert too"},
+		"CredsAndNkey":   {Connection{URL: url, Creds: file(creds), Nkey: seed}, "Nkey", "Creds says already who we are"},
+		"TokenAndUser": {
+			Connection{URL: url, User: "joe", PasswordFile: password, TokenFile: password},
+			"TokenFile",
+			"PasswordFile says already",
+		},
+		"URLAndPassword": {
+			Connection{URL: "nats://joe:" + secret + "@127.0.0.1:1", PasswordFile: password},
+			"PasswordFile",
+			"URL says already who we are",
+		},
+		"URLAndToken": {
+			Connection{URL: "nats://" + secret + "@127.0.0.1:1", TokenFile: password},
+			"TokenFile",
+			"URL says already who we are",
+		},
+		"UserTwice": {
+			Connection{URL: url, User: "joe", UserFile: password, PasswordFile: password},
+			"UserFile",
+			"leave one of the two out",
+		},
 		"NoPassword":        {Connection{URL: url, User: "joe"}, "User", "set PasswordFile too"},
 		"NoUser":            {Connection{URL: url, PasswordFile: password}, "PasswordFile", "set User or UserFile too"},
 		"DomainOfTwoTokens": {Connection{URL: url, Domain: "a.b"}, "Domain", "letters"},
@@ -360,7 +390,9 @@ func TestBadConnection(t *testing.T) {
 			if nc, alone := Connect(test.c); alone == nil || alone.Error() != err.Error() {
 				t.Errorf("the client got %v, %v, want %v", nc, alone, err)
 			}
-			if _, err := NewPublisher(Config{Connection: test.c, Agent: eventstest.Agent}); !errors.Is(err, lockagent.ErrBadOption) {
+			if _, err := NewPublisher(
+				Config{Connection: test.c, Agent: eventstest.Agent},
+			); !errors.Is(err, lockagent.ErrBadOption) {
 				t.Errorf("the publisher got %v", err)
 			}
 			said := fmt.Sprint(err) + log.String()

@@ -131,7 +131,9 @@ func (c *Connection) readable() error {
 	if o.UserJWT != nil {
 		// The client library takes a file without a JWT for a JWT, and sends all of it to the server. It may be a seed.
 		if jwt, err := o.UserJWT(); err == nil && !strings.HasPrefix(jwt, "eyJ") {
-			errs = append(errs, badOption("Creds", "%s has no JWT of a user; give the credentials file that nsc has made", c.Creds))
+			errs = append(
+				errs, badOption("Creds", "%s has no JWT of a user; give the credentials file that nsc has made", c.Creds),
+			)
 		}
 		if _, err := o.SignatureCB(nil); err != nil {
 			errs = append(errs, badFile("Creds", err))

@@ -129,7 +129,9 @@ func TestDiskFull(t *testing.T) {
 			if err := p.Flush(done); err == nil || published == uint64(n) {
 				t.Errorf("flushed: %v", err)
 			}
-			waittest.Until(t, "its log says why", func() bool { return strings.Contains(log.String(), "cannot write to its disk") })
+			waittest.Until(
+				t, "its log says why", func() bool { return strings.Contains(log.String(), "cannot write to its disk") },
+			)
 			tell("free")
 			flushed(t, p)
 			wantStats(t, p, Stats{Recorded: uint64(n), Published: uint64(n)})

@@ -20,7 +20,10 @@ var (
 	ErrEpoch = errors.New("events: the stream has events of this epoch already; give a greater epoch")
 
 	// ErrIdentity is why a [Publisher] stops that shares its agent and epoch with another one.
-	ErrIdentity = errors.New("events: another publisher has the same agent and epoch; give each agent an identity of its own, and a greater epoch each time it starts")
+	ErrIdentity = errors.New(
+		"events: another publisher has the same agent and epoch; give each agent an identity of its own, and a greater " +
+			"epoch each time it starts",
+	)
 
 	// ErrStream is why a [Publisher] publishes nothing to a stream that would lose events. It is
 	// a [*StreamError].
@@ -35,7 +38,10 @@ var (
 	ErrNoStream = errors.New("events: no such stream; it is made when the first agent publishes to it")
 
 	// ErrNoJetStream is returned when the NATS server is there, and nobody answers for JetStream.
-	ErrNoJetStream = errors.New("events: JetStream is not enabled in the NATS server or not for the account, or the domain is not there; write \"jetstream: enabled\" in the configuration of the server and of the account, or correct the domain")
+	ErrNoJetStream = errors.New(
+		"events: JetStream is not enabled in the NATS server or not for the account, or the domain is not there; write " +
+			"\"jetstream: enabled\" in the configuration of the server and of the account, or correct the domain",
+	)
 
 	// ErrNoRoom is why a server refuses a stream, or other limits of one: it has not the room that the stream may take.
 	ErrNoRoom = errors.New("the account or the servers have not so much; give them more, or configure a smaller MaxBytes")
@@ -117,7 +123,9 @@ type PermissionError struct {
 }
 
 func (e *PermissionError) Error() string {
-	return fmt.Sprintf("events: NATS does not permit the user to %s to %q; give the permissions in docs/nats.md", e.Operation, e.Subject)
+	return fmt.Sprintf(
+		"events: NATS does not permit the user to %s to %q; give the permissions in docs/nats.md", e.Operation, e.Subject,
+	)
 }
 
 // Is reports whether target is [ErrNotPermitted].
@@ -143,7 +151,9 @@ func explained(err error) error {
 		}
 		return fmt.Errorf("%w: %w", ErrNotPermitted, err)
 	}
-	for _, refusal := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
+	for _, refusal := range []error{
+		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired,
+	} {
 		if errors.Is(err, refusal) {
 			return fmt.Errorf("%w: check the credentials: %w", ErrNotPermitted, err)
 		}

@@ -46,7 +46,9 @@ func benchmarkForward(b *testing.B, publish func(*testing.B, Connection), change
 
 	b.ReportAllocs()
 	b.ResetTimer()
-	f, err := NewForwarder(ForwardConfig{Source: ReaderConfig{Connection: from}, Hub: ReaderConfig{Connection: to}, Logger: testLogger(b)})
+	f, err := NewForwarder(ForwardConfig{
+		Source: ReaderConfig{Connection: from}, Hub: ReaderConfig{Connection: to}, Logger: testLogger(b),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

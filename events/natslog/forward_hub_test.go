@@ -50,7 +50,8 @@ func toldOnce(t *testing.T, f *forwarding, log *heard, says string) {
 		return log.count("still nothing is forwarded") >= 3 && ok && end.End == HubEnd && strings.Contains(err.Error(), says)
 	})
 	told := log.warnings(says)
-	if told > 1+log.count("forwarding again") || log.count("level=ERROR") != 0 || log.count("nothing is forwarded until this is over") == 0 {
+	if told > 1+log.count("forwarding again") || log.count("level=ERROR") != 0 ||
+		log.count("nothing is forwarded until this is over") == 0 {
 		t.Errorf("it logs\n%s", log)
 	}
 }
@@ -60,7 +61,9 @@ func toldOnce(t *testing.T, f *forwarding, log *heard, says string) {
 func forwardsAgain(t *testing.T, f *forwarding, log *heard, e ends, n uint64) {
 	t.Helper()
 	arrived(t, e.hub, n)
-	waittest.Until(t, "it says that it is over", func() bool { return log.count("forwarding again") > 0 && f.Stats().Err == nil })
+	waittest.Until(
+		t, "it says that it is over", func() bool { return log.count("forwarding again") > 0 && f.Stats().Err == nil },
+	)
 	f.stop()
 	wantCopy(t, e.source, e.hub)
 	if f.Stats().Discarded+f.Stats().Refused > 0 {
@@ -72,18 +75,30 @@ func forwardsAgain(t *testing.T, f *forwarding, log *heard, e ends, n uint64) {
 // mended, all goes on.
 func TestForwardToAStreamThatDoesNotDo(t *testing.T) {
 	t.Parallel()
-	good := jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{events.AllSubjects}, AllowAtomicPublish: true, AllowDirect: true}
+	good := jetstream.StreamConfig{
+		Name: DefaultStream, Subjects: []string{events.AllSubjects}, AllowAtomicPublish: true, AllowDirect: true,
+	}
 	for name, c := range map[string]struct {
 		change func(*jetstream.StreamConfig)
 		says   string
 	}{
-		"Full":        {func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs, cfg.Discard = 13, jetstream.DiscardNew }, "maximum messages exceeded"},
-		"FullOfBytes": {func(cfg *jetstream.StreamConfig) { cfg.MaxBytes, cfg.Discard = 3000, jetstream.DiscardNew }, "maximum bytes exceeded"},
+		"Full": {
+			func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs, cfg.Discard = 13, jetstream.DiscardNew },
+			"maximum messages exceeded",
+		},
+		"FullOfBytes": {
+			func(cfg *jetstream.StreamConfig) { cfg.MaxBytes, cfg.Discard = 3000, jetstream.DiscardNew },
+			"maximum bytes exceeded",
+		},
 		"FullSingly": {func(cfg *jetstream.StreamConfig) {
 			cfg.MaxMsgs, cfg.Discard, cfg.AllowAtomicPublish = 13, jetstream.DiscardNew, false
 		}, "maximum messages exceeded"},
-		"NotItsOwn":    {func(cfg *jetstream.StreamConfig) { cfg.Subjects = []string{"lockagent.v1.a.>"} }, "do not cover lockagent.v1.>"},
-		"OneForALock":  {func(cfg *jetstream.StreamConfig) { cfg.MaxMsgsPerSubject = 1 }, "keeps 1 messages of each lock only"},
+		"NotItsOwn": {
+			func(cfg *jetstream.StreamConfig) { cfg.Subjects = []string{"lockagent.v1.a.>"} }, "do not cover lockagent.v1.>",
+		},
+		"OneForALock": {
+			func(cfg *jetstream.StreamConfig) { cfg.MaxMsgsPerSubject = 1 }, "keeps 1 messages of each lock only",
+		},
 		"Acknowledges": {func(cfg *jetstream.StreamConfig) { cfg.NoAck = true }, "acknowledges nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +111,9 @@ func TestForwardToAStreamThatDoesNotDo(t *testing.T) {
 				puts(t, e.source, "b", n, n)
 			}
 			var log heard
-			f := forwardWith(t, ForwardConfig{Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: e.to}, Logger: log.everything()})
+			f := forwardWith(t, ForwardConfig{
+				Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: e.to}, Logger: log.everything(),
+			})
 			toldOnce(t, f, &log, c.says)
 			if _, err := e.hub.UpdateStream(waittest.Context(t), good); err != nil {
 				t.Fatal(err)
@@ -115,7 +132,9 @@ func TestForwardToAServerOfSmallMessages(t *testing.T) {
 	dir := t.TempDir()
 	var l link
 	start := func(payload int) *natsserver.Server {
-		s := natstest.Start(t, natsserver.Config{Dir: dir, ConfigFile: natstest.File(t, fmt.Sprintf("max_payload: %d", payload))})
+		s := natstest.Start(t, natsserver.Config{
+			Dir: dir, ConfigFile: natstest.File(t, fmt.Sprintf("max_payload: %d", payload)),
+		})
 		l.use(s)
 		e.hub = client(t, Connection{InProcess: &l})
 		return s
@@ -124,13 +143,19 @@ func TestForwardToAServerOfSmallMessages(t *testing.T) {
 	streamFor(t, e.hub, nil)
 	streamFor(t, e.source, nil)
 	for n := uint64(1); n <= 5; n++ {
-		m := &nats.Msg{Subject: "lockagent.v1.a.lock.x", Data: make([]byte, 60_000*(n%2)), Header: nats.Header{jetstream.MsgIDHeader: {queue.MessageID{Agent: "a", Epoch: 1, First: n, Last: n}.String()}}}
+		m := &nats.Msg{
+			Subject: "lockagent.v1.a.lock.x", Data: make([]byte, 60_000*(n%2)),
+			Header: nats.Header{jetstream.MsgIDHeader: {queue.MessageID{Agent: "a", Epoch: 1, First: n, Last: n}.String()}},
+		}
 		if _, err := e.source.PublishMsg(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var log heard
-	f := forwardWith(t, ForwardConfig{Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: Connection{InProcess: &l}}, Logger: log.everything()})
+	f := forwardWith(t, ForwardConfig{
+		Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: Connection{InProcess: &l}},
+		Logger: log.everything(),
+	})
 	toldOnce(t, f, &log, "set its max_payload to 131072 or more")
 	l.use(nil)
 	if err := s.Stop(); err != nil {
@@ -154,14 +179,18 @@ func TestForwardToAWeakerHub(t *testing.T) {
 	streamFor(t, e.source, nil)
 	streamFor(t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.MaxAge, cfg.MaxMsgs = time.Hour, 3 })
 	var log heard
-	f := forwardWith(t, ForwardConfig{Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: Connection{InProcess: &l}}, Logger: log.everything()})
+	f := forwardWith(t, ForwardConfig{
+		Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: Connection{InProcess: &l}},
+		Logger: log.everything(),
+	})
 	for n := range uint64(3) {
 		puts(t, e.source, "a", n+1, n+1)
 		waittest.Until(t, "it is forwarded", func() bool { return f.Stats().Forwarded == n+1 })
 		l.cut()
 		waittest.Until(t, "the forwarder notices", func() bool { return log.count("nothing is forwarded") > int(n) })
 	}
-	if n := log.count(`settings="max age is 1h0m0s, not 0s, max messages is 3, not -1"`); n != 1 || log.count("has weaker settings") != 1 {
+	if n := log.count(`settings="max age is 1h0m0s, not 0s, max messages is 3, not -1"`); n != 1 ||
+		log.count("has weaker settings") != 1 {
 		t.Errorf("%d warnings:\n%s", n, &log)
 	}
 }
@@ -170,8 +199,10 @@ func TestForwardToAWeakerHub(t *testing.T) {
 // operator permits it, all goes on.
 func TestForwardWithoutPermission(t *testing.T) {
 	t.Parallel()
-	const conf = `accounts: { HUB: { jetstream: enabled, users: [ { user: root, password: secret }, { user: forwarder, password: secret, permissions: {
-		publish: [ %q, "$JS.API.>" ], subscribe: [ "_INBOX.>" ] } } ] } }`
+	const conf = `accounts: { HUB: { jetstream: enabled, users: [
+		{ user: root, password: secret },
+		{ user: forwarder, password: secret, permissions: {
+			publish: [ %q, "$JS.API.>" ], subscribe: [ "_INBOX.>" ] } } ] } }`
 	e := ends{from: Connection{InProcess: natstest.Start(t, natsserver.Config{})}}
 	e.source = client(t, e.from)
 	dir, password := t.TempDir(), natstest.File(t, "secret")
@@ -210,7 +241,9 @@ func TestForwardWithTheWrongPassword(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
 	streamFor(t, e.source, nil)
-	server := natstest.StartSecured(t, `accounts: { HUB: { jetstream: enabled, users: [ { user: joe, password: secret } ] } }`)
+	server := natstest.StartSecured(
+		t, `accounts: { HUB: { jetstream: enabled, users: [ { user: joe, password: secret } ] } }`,
+	)
 	right, password := natstest.File(t, "secret"), natstest.File(t, "wrong")
 	e.hub = client(t, Connection{URL: server.URL(), User: "joe", PasswordFile: right})
 	streamFor(t, e.hub, nil)
@@ -254,7 +287,10 @@ func TestForwardedGapIsAudited(t *testing.T) {
 	l.use(server)
 	streamFor(t, e.source, func(cfg *jetstream.StreamConfig) { cfg.MaxBytes = 100_000 })
 	var log heard
-	f := forwardWith(t, ForwardConfig{Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: Connection{InProcess: &l}}, Logger: log.everything()})
+	f := forwardWith(t, ForwardConfig{
+		Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: Connection{InProcess: &l}},
+		Logger: log.everything(),
+	})
 	agents := make(map[string]*actingAgent)
 	for _, name := range []string{"busy", "quiet"} {
 		p := newPublisher(t, Config{Connection: e.from, Agent: lockagent.AgentID(name)})
@@ -306,13 +342,19 @@ func TestForwardedGapIsAudited(t *testing.T) {
 	if stats := f.Stats(); stats.Discarded != discarded {
 		t.Errorf("got %+v, want %d discarded", stats, discarded)
 	}
-	if n := log.count(fmt.Sprintf(`msg="events: messages were discarded before they were forwarded" messages=%d first=%d last=%d`, discarded, before+1, before+discarded)); n != 1 {
+	if n := log.count(
+		fmt.Sprintf(
+			`msg="events: messages were discarded before they were forwarded" messages=%d first=%d last=%d`, discarded, before+1,
+			before+discarded,
+		),
+	); n != 1 {
 		t.Errorf("it logs %s", log.String())
 	}
 	if want := []audit.RecordHole{hole}; report.RecordHoles.Count != 1 || !slices.Equal(report.RecordHoles.First, want) {
 		t.Errorf("the audit misses %v, want %v", report.RecordHoles, want)
 	}
-	if want := (events.Range{First: before + 1, Last: before + discarded}); report.MessageHoles.Count != 1 || report.MessageHoles.First[0].Range != want || report.MessageHoles.First[0].Agent != "busy" {
+	if want := (events.Range{First: before + 1, Last: before + discarded}); report.MessageHoles.Count != 1 ||
+		report.MessageHoles.First[0].Range != want || report.MessageHoles.First[0].Agent != "busy" {
 		t.Errorf("the audit misses %v, want %v", report.MessageHoles, want)
 	}
 	if report.Verdict != audit.Incomplete {

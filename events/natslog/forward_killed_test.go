@@ -105,7 +105,9 @@ func (f *site) killing(t *testing.T, rounds int) {
 	victims := []part{f.source, f.hub, f.forwarder, f.publishers[0], f.publishers[1]}
 	for round := range rounds {
 		more := state(t, f.has).LastSeq + random.Uint64N(300)
-		waittest.Until(t, fmt.Sprintf("the hub gets messages in round %d", round), func() bool { return state(t, f.has).LastSeq > more })
+		waittest.Until(
+			t, fmt.Sprintf("the hub gets messages in round %d", round), func() bool { return state(t, f.has).LastSeq > more },
+		)
 		random.Shuffle(len(victims), func(i, j int) { victims[i], victims[j] = victims[j], victims[i] })
 		victims[0].kill()
 		<-time.After(time.Duration(random.IntN(50)) * time.Millisecond) // any moment
@@ -179,7 +181,8 @@ func forwardKilled(t *testing.T, rounds int) {
 			t.Errorf("missing: %v", g)
 		}
 	}
-	if report.Verdict != verdict || missing != untold || report.Unproven.Count > 0 || report.Duplicates != 0 || report.Grants == 0 {
+	if report.Verdict != verdict || missing != untold || report.Unproven.Count > 0 || report.Duplicates != 0 ||
+		report.Grants == 0 {
 		t.Errorf("%d lives left no record, and the audit of the hub says %v: %s", untold, report.Verdict, report.Summary())
 	}
 	t.Logf("%d messages, %d records, %v", n, len(all), report.Verdict)
@@ -235,7 +238,9 @@ func keep(t *testing.T, all []events.Record, r audit.Report) {
 	var text, log strings.Builder
 	for i := range all {
 		if shown[i] {
-			fmt.Fprintf(&text, "%d, stored %v: %s\n", all[i].Position, all[i].Stored.Format(time.RFC3339Nano), events.Append(nil, all[i]))
+			fmt.Fprintf(
+				&text, "%d, stored %v: %s\n", all[i].Position, all[i].Stored.Format(time.RFC3339Nano), events.Append(nil, all[i]),
+			)
 		}
 		_ = events.WriteLine(&log, all[i]) // into memory
 	}
@@ -261,7 +266,9 @@ func forwardKilledWithLosses(t *testing.T, rounds int) {
 	f.killing(t, rounds)
 	f.hub.kill()
 	had := state(t, f.fromSource).LastSeq
-	waittest.Until(t, "the source discards what the hub lacks", func() bool { return state(t, f.fromSource).FirstSeq > had+1 })
+	waittest.Until(
+		t, "the source discards what the hub lacks", func() bool { return state(t, f.fromSource).FirstSeq > had+1 },
+	)
 	f.hub.start()
 	f.end()
 	n := state(t, f.fromSource).LastSeq
@@ -287,7 +294,8 @@ func forwardKilledWithLosses(t *testing.T, rounds int) {
 		switch want := concluded + 1; {
 		case !ok:
 			t.Fatalf("the header is %v", m.Headers())
-		case o.Lost.Last > 0 && o.Lost != (events.Range{First: want, Last: o.Position - 1}), o.Lost.Last == 0 && o.Position != want:
+		case o.Lost.Last > 0 && o.Lost != (events.Range{First: want, Last: o.Position - 1}),
+			o.Lost.Last == 0 && o.Position != want:
 			t.Fatalf("%v follows what ends at %d", o, concluded)
 		case o.Lost.Last > 0:
 			losses++

@@ -59,7 +59,8 @@ func TestForwardTellsWhatIsLost(t *testing.T) {
 			arrived(t, e.hub, 10+21)
 			f.stop()
 			got := byAgent(t, e.hub)
-			if !slices.Equal(got["a"], before["a"]) || !slices.Equal(got["c"][1:], byAgent(t, e.source)["c"]) || got["vanished"] != nil {
+			if !slices.Equal(got["a"], before["a"]) || !slices.Equal(got["c"][1:], byAgent(t, e.source)["c"]) ||
+				got["vanished"] != nil {
 				t.Errorf("the hub has %v", got)
 			}
 			if got, want := lossesIn(t, e.hub), map[uint64]events.Range{31: {First: 11, Last: 30}}; !maps.Equal(got, want) {
@@ -131,7 +132,9 @@ func TestForwardTwoHops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := events.Origin{Stream: events.OriginOf(source.CachedInfo().Created), Position: 21, Lost: events.Range{First: 1, Last: 20}}.String()
+	first := events.Origin{
+		Stream: events.OriginOf(source.CachedInfo().Created), Position: 21, Lost: events.Range{First: 1, Last: 20},
+	}.String()
 	second := events.Origin{Stream: events.OriginOf(near.CachedInfo().Created), Position: 1}.String()
 	got := messages(t, further.hub, DefaultStream)[0].Header.Get(events.OriginHeader)
 	if got != first+","+second {
@@ -164,7 +167,9 @@ func TestForwardForeign(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	waittest.Until(t, "all are seen", func() bool { s := f.Stats(); return s.Foreign+s.Forwarded == uint64(2*len(foreign)) })
+	waittest.Until(
+		t, "all are seen", func() bool { s := f.Stats(); return s.Foreign+s.Forwarded == uint64(2*len(foreign)) },
+	)
 	if got := ids(byAgent(t, e.hub)["a"]); got != "1:1 1:2 1:3 1:4 1:5 1:6 " {
 		t.Errorf("the hub has %s", got)
 	}
@@ -181,7 +186,9 @@ func TestForwardRefused(t *testing.T) {
 			t.Parallel()
 			e := newEnds(t)
 			streamFor(t, e.source, nil)
-			streamFor(t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgSize, cfg.AllowAtomicPublish = queue.MaxMessage, atomic })
+			streamFor(
+				t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgSize, cfg.AllowAtomicPublish = queue.MaxMessage, atomic },
+			)
 			var want []string
 			for n := uint64(1); n <= 40; n++ {
 				id := queue.MessageID{Agent: "a", Epoch: 1, First: n, Last: n}
@@ -190,7 +197,10 @@ func TestForwardRefused(t *testing.T) {
 					want = append(want, id.String())
 					continue
 				}
-				large := &nats.Msg{Subject: "lockagent.v1.a.lock.x", Data: make([]byte, queue.MaxMessage), Header: nats.Header{jetstream.MsgIDHeader: {id.String()}}}
+				large := &nats.Msg{
+					Subject: "lockagent.v1.a.lock.x", Data: make([]byte, queue.MaxMessage),
+					Header: nats.Header{jetstream.MsgIDHeader: {id.String()}},
+				}
 				if _, err := e.source.PublishMsg(t.Context(), large); err != nil {
 					t.Fatal(err)
 				}
@@ -219,7 +229,10 @@ func TestForwardRefusedIsToldOnce(t *testing.T) {
 	streamFor(t, e.source, nil)
 	streamFor(t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgSize = queue.MaxMessage })
 	puts(t, e.source, "a", 1, 3)
-	large := &nats.Msg{Subject: "lockagent.v1.a.lock.x", Data: make([]byte, queue.MaxMessage), Header: nats.Header{jetstream.MsgIDHeader: {"a:1:4"}}}
+	large := &nats.Msg{
+		Subject: "lockagent.v1.a.lock.x", Data: make([]byte, queue.MaxMessage),
+		Header: nats.Header{jetstream.MsgIDHeader: {"a:1:4"}},
+	}
 	if _, err := e.source.PublishMsg(t.Context(), large); err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +299,9 @@ func TestForwardFromASourceThatForgot(t *testing.T) {
 	source := streamFor(t, e.source, nil)
 	live := func(agent lockagent.AgentID) {
 		p := newPublisher(t, Config{Connection: e.from, Agent: agent})
-		for _, kind := range []lockagent.EventKind{lockagent.EventAgentStarted, lockagent.EventLost, lockagent.EventAgentStopped} {
+		for _, kind := range []lockagent.EventKind{
+			lockagent.EventAgentStarted, lockagent.EventLost, lockagent.EventAgentStopped,
+		} {
 			p.Record(t.Context(), lockagent.Event{Kind: kind})
 		}
 		flushed(t, p)
@@ -349,7 +364,9 @@ func TestForwardFromASourceThatDiscardsMeanwhile(t *testing.T) {
 
 	ctx, fail := context.WithCancelCause(t.Context())
 	defer fail(nil)
-	s := &forwardSession{f: f.Forwarder, ctx: ctx, marks: make(map[lockagent.AgentID]mark), answers: make(chan *nats.Msg, 4)}
+	s := &forwardSession{
+		f: f.Forwarder, ctx: ctx, marks: make(map[lockagent.AgentID]mark), answers: make(chan *nats.Msg, 4),
+	}
 	for _, end := range []struct {
 		name string
 		cfg  *ReaderConfig

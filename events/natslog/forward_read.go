@@ -188,5 +188,8 @@ func (s *forwardSession) take(m jetstream.Msg, meta *jetstream.MsgMetadata) (e e
 // it is not forwarded.
 func (s *forwardSession) foreign(subject string, position uint64) {
 	s.f.count(func(st *ForwardStats) { st.Foreign++ })
-	s.f.complain(slog.LevelWarn, "events: messages that are not from a publisher are not forwarded", "position", position, "subject", subject)
+	s.f.complain(
+		slog.LevelWarn, "events: messages that are not from a publisher are not forwarded", "position", position, "subject",
+		subject,
+	)
 }

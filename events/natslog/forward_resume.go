@@ -168,7 +168,9 @@ func (s *forwardSession) lookUp(agent lockagent.AgentID) (mark, error) {
 }
 
 // lastOf returns the last message of an agent in the hub, or nil: see the function [lastOf].
-func (s *forwardSession) lastOf(ctx context.Context, agent lockagent.AgentID, last *jetstream.RawStreamMsg) (*jetstream.RawStreamMsg, error) {
+func (s *forwardSession) lastOf(
+	ctx context.Context, agent lockagent.AgentID, last *jetstream.RawStreamMsg,
+) (*jetstream.RawStreamMsg, error) {
 	return lastOf(agent, last, func(from, end uint64) (found *jetstream.RawStreamMsg, err error) {
 		for at := from; at < end; {
 			m, err := s.hub.stream.GetMsg(ctx, at, jetstream.WithGetMsgSubject(s.agentSubjects(agent)))

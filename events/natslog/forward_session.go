@@ -134,7 +134,10 @@ func (s *forwardSession) refused(e entry, why error) {
 		st.Refused++
 		st.Behind = e.pending
 	})
-	s.f.complain(slog.LevelError, "events: the hub refused a message", "subject", e.msg.Subject, "id", e.id, "err", why, "all", s.f.Stats().Refused)
+	s.f.complain(
+		slog.LevelError, "events: the hub refused a message", "subject", e.msg.Subject, "id", e.id, "err", why, "all",
+		s.f.Stats().Refused,
+	)
 }
 
 // open finds both streams.
@@ -158,8 +161,10 @@ func (s *forwardSession) open() error {
 	want := made.stream()
 	if differ := differences(&hub.Config, &want); differ != "" && differ != s.f.warned {
 		s.f.warned = differ
-		s.f.cfg.Logger.Warn("events: the stream of the hub has weaker settings than a new one would have; it is left as it is",
-			"stream", hub.Config.Name, "settings", differ)
+		s.f.cfg.Logger.Warn(
+			"events: the stream of the hub has weaker settings than a new one would have; it is left as it is", "stream",
+			hub.Config.Name, "settings", differ,
+		)
 	}
 	if source.Config.Name == hub.Config.Name && source.Created.Equal(hub.Created) {
 		return atEnd(HubEnd, errSameStream)
@@ -168,7 +173,11 @@ func (s *forwardSession) open() error {
 	s.atomic = hub.Config.AllowAtomicPublish
 	if !s.atomic && !s.f.singly {
 		s.f.singly = true
-		s.f.cfg.Logger.Warn("events: the stream of the hub takes no batches, so each message costs a round trip; set allow_atomic in its configuration", "stream", hub.Config.Name)
+		s.f.cfg.Logger.Warn(
+			"events: the stream of the hub takes no batches, so each message costs a round trip; set allow_atomic in its "+
+				"configuration",
+			"stream", hub.Config.Name,
+		)
 	}
 	return nil
 }

@@ -48,7 +48,10 @@ func (f *Forwarder) stall(err error) {
 	f.wake()
 	f.mu.Unlock()
 	if logs {
-		f.cfg.Logger.Warn("events: nothing is forwarded until this is over; events wait in their stream", "stream", f.cfg.Source.Stream, "err", err)
+		f.cfg.Logger.Warn(
+			"events: nothing is forwarded until this is over; events wait in their stream", "stream", f.cfg.Source.Stream, "err",
+			err,
+		)
 	} else {
 		f.cfg.Logger.Debug("events: still nothing is forwarded", "stream", f.cfg.Source.Stream, "err", err)
 	}

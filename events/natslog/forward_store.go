@@ -104,7 +104,9 @@ func (s *forwardSession) send(entries []entry) (answered, error) {
 		h := e.msg.Header
 		if i == 0 {
 			h[jetstream.ExpectedStreamHeader] = []string{s.hub.cfg.Stream}
-			h[events.OriginHeader] = []string{e.origins + events.Origin{Stream: s.origin, Position: e.position, Lost: s.lost}.String()}
+			h[events.OriginHeader] = []string{
+				e.origins + events.Origin{Stream: s.origin, Position: e.position, Lost: s.lost}.String(),
+			}
 		} else {
 			h[events.OriginHeader] = []string{e.origins + events.Origin{Stream: s.origin, Position: e.position}.String()}
 		}

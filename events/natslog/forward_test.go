@@ -64,7 +64,9 @@ func forwardWith(t testing.TB, cfg ForwardConfig) *forwarding {
 // streamFor makes a stream as a publisher does, with what a test wants to be different.
 func streamFor(t testing.TB, js jetstream.JetStream, change func(*jetstream.StreamConfig)) jetstream.Stream {
 	t.Helper()
-	cfg := jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{events.AllSubjects}, AllowAtomicPublish: true, AllowDirect: true}
+	cfg := jetstream.StreamConfig{
+		Name: DefaultStream, Subjects: []string{events.AllSubjects}, AllowAtomicPublish: true, AllowDirect: true,
+	}
 	if change != nil {
 		change(&cfg)
 	}
@@ -409,7 +411,10 @@ func TestForwardToAnotherPrefix(t *testing.T) {
 	// What a publisher asked of its server is not asked of the hub, where it would be wrong.
 	for n := range uint64(10) {
 		id := queue.MessageID{Agent: "a", Epoch: 1, First: n + 1, Last: n + 1}
-		_, err := e.source.Publish(t.Context(), events.DefaultPrefix+".a.lock.orders.42", nil, jetstream.WithMsgID(id.String()), jetstream.WithExpectLastSequence(n))
+		_, err := e.source.Publish(
+			t.Context(), events.DefaultPrefix+".a.lock.orders.42", nil, jetstream.WithMsgID(id.String()),
+			jetstream.WithExpectLastSequence(n),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -478,7 +483,8 @@ func TestParseMessageID(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "a", "a:1", "a:1:", "a::1", ":1:1", "a:0:1", "a:1:0", "a:1:1-1", "a:1:2-1", "a:1:1-", "a:1:-1", "a:1:01", "a:+1:1", "a:1:1:1",
+		"", "a", "a:1", "a:1:", "a::1", ":1:1", "a:0:1", "a:1:0", "a:1:1-1", "a:1:2-1", "a:1:1-", "a:1:-1", "a:1:01",
+		"a:+1:1", "a:1:1:1",
 		"a.b:1:1", "a:1:1-2-3", "a:10000000000:1", "a:1:10000000000000000", "a:1:99999999999999999999", " a:1:1", "a:1:1 ",
 	} {
 		if got, ok := queue.ParseMessageID(text); ok {

@@ -166,8 +166,12 @@ func TestAnotherPublisherWasThere(t *testing.T) {
 			p.Record(t.Context(), requested(0))
 			flushed(t, p)
 			publish := func() {
-				m := &nats.Msg{Subject: "lockagent.v1." + string(eventstest.Agent) + ".lock.x", Data: []byte("{}"), Header: nats.Header{}}
-				if _, err := js.PublishMsg(waittest.Context(t), m, jetstream.WithMsgID(fmt.Sprintf(test.id, eventstest.Agent))); err != nil {
+				m := &nats.Msg{
+					Subject: "lockagent.v1." + string(eventstest.Agent) + ".lock.x", Data: []byte("{}"), Header: nats.Header{},
+				}
+				if _, err := js.PublishMsg(
+					waittest.Context(t), m, jetstream.WithMsgID(fmt.Sprintf(test.id, eventstest.Agent)),
+				); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -110,7 +110,9 @@ func TestSetLimits(t *testing.T) {
 		t.Errorf("without bounds it has %d messages, want %d", s.Msgs, left+200)
 	}
 	huge := Limits{MaxBytes: 1 << 60}
-	if had, err := SetLimits(waittest.Context(t), cfg, huge); !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(), fmt.Sprint(huge.MaxBytes)) || !strings.Contains(err.Error(), "a smaller MaxBytes") || had != (Limits{}) {
+	if had, err := SetLimits(waittest.Context(t), cfg, huge); !errors.Is(err, ErrNoRoom) ||
+		!strings.Contains(err.Error(), fmt.Sprint(huge.MaxBytes)) || !strings.Contains(err.Error(), "a smaller MaxBytes") ||
+		had != (Limits{}) {
 		t.Errorf("more than there is: %v, %v", had, err)
 	}
 	if got := limitsOf(&info().Config); got != (Limits{}) {

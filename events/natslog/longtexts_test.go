@@ -28,7 +28,8 @@ func TestLargestRecord(t *testing.T) {
 	long := strings.Repeat("\x01", 2*wire.MaxText)
 	e := lockagent.Event{
 		Kind: lockagent.EventRefused, Store: long, Lock: lockagent.Name(long), LockKind: lockagent.LockKind(long),
-		Mode: lockagent.Mode(long), Owner: lockagent.Owner(long), Incarnation: long, Permit: lockagent.PermitID(long), Holder: long, Operator: long, Err: long,
+		Mode: lockagent.Mode(long), Owner: lockagent.Owner(long), Incarnation: long, Permit: lockagent.PermitID(long),
+		Holder: long, Operator: long, Err: long,
 		Reset:   lockagent.Reset{From: long, To: long, Reason: long, Store: long},
 		Process: lockagent.Process{Host: long, Program: long, Version: long, User: long, Command: long}, TraceParent: long,
 		Who: lockagent.Process{Host: long, Program: long, Version: long, User: long, Command: long}.Who(),
@@ -37,7 +38,9 @@ func TestLargestRecord(t *testing.T) {
 	if bytes := len(p.Encode(nil, m)); queue.MaxMessage-bytes-len(m.TraceParent)-512 < 0 {
 		t.Errorf("the message has %d bytes", bytes)
 	}
-	umlauts := lockagent.Event{Kind: lockagent.EventRefused, Owner: lockagent.Owner("x" + strings.Repeat("ü", wire.MaxText))}
+	umlauts := lockagent.Event{
+		Kind: lockagent.EventRefused, Owner: lockagent.Owner("x" + strings.Repeat("ü", wire.MaxText)),
+	}
 	r := recordsIn(t, &p, p.Pack(queuedOf(umlauts), events.Drops{}, 0, time.Time{})[0])[0]
 	if want := "x" + strings.Repeat("ü", wire.MaxText/2-1); string(r.Owner) != want {
 		t.Errorf("cut to %d bytes, want %d", len(r.Owner), len(want))
@@ -50,7 +53,10 @@ func TestLongTextsAreNotKept(t *testing.T) {
 	bytes := heapTaken(func() any {
 		p := unstarted(Config{QueueSize: records, Linger: time.Second})
 		for i := range records {
-			p.Record(context.Background(), lockagent.Event{Kind: lockagent.EventRequested, Lock: "orders/42", Request: uint64(i + 1), Err: strings.Repeat("no reply; ", long/10)})
+			p.Record(context.Background(), lockagent.Event{
+				Kind: lockagent.EventRequested, Lock: "orders/42", Request: uint64(i + 1),
+				Err: strings.Repeat("no reply; ", long/10),
+			})
 		}
 		return p
 	})

@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 func servePart() int {
 	s, err := natsserver.Start(natsserver.Config{
 		Dir: setting("DIR"), Listen: setting("ADDR"), ConfigFile: setting("CONF"),
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})), // to the log of the test
+		// The server logs to the log of the test.
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -336,7 +337,8 @@ func wantOnce(t testing.TB, all []events.Record, n int) {
 func wantStats(t testing.TB, p *Publisher, want Stats) {
 	t.Helper()
 	got := p.Stats()
-	if got.Recorded != want.Recorded || got.Published != want.Published || got.Dropped != want.Dropped || got.Queued != want.Queued {
+	if got.Recorded != want.Recorded || got.Published != want.Published || got.Dropped != want.Dropped ||
+		got.Queued != want.Queued {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

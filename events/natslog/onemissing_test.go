@@ -24,14 +24,17 @@ func TestOneMissing(t *testing.T) {
 	const records, deleted = 3000, 1777
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	js := client(t, c)
-	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{events.AllSubjects}})
+	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: DefaultStream, Subjects: []string{events.AllSubjects},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := wholeHolds(records)
 	for len(all) > 0 {
 		n := 1
-		for n < min(wire.MaxRecords, len(all)) && all[0].Seq != deleted && all[n].Seq != deleted && sameMessage(&all[0], &all[n]) {
+		for n < min(wire.MaxRecords, len(all)) && all[0].Seq != deleted && all[n].Seq != deleted &&
+			sameMessage(&all[0], &all[n]) {
 			n++
 		}
 		body, contentType := logtest.BatchOf(all[:n]), events.BatchContentType

@@ -25,7 +25,8 @@ func TestParseOrigin(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "k3", "k3.", ".7", "k3.0", "k3.07", "k3.x", "k3.7.", "k3.7.1", "k3.7.1-", "k3.7.0-3", "k3.7.4-3", "k3.7.3-7", "k3.7.1-2.3", "k3.7,k4.1",
+		"", "k3", "k3.", ".7", "k3.0", "k3.07", "k3.x", "k3.7.", "k3.7.1", "k3.7.1-", "k3.7.0-3", "k3.7.4-3", "k3.7.3-7",
+		"k3.7.1-2.3", "k3.7,k4.1",
 	} {
 		if got, ok := events.ParseOrigin(text); ok {
 			t.Errorf("%q is %+v", text, got)
@@ -37,11 +38,13 @@ func TestParseOrigin(t *testing.T) {
 // of the store.
 func holding(lock lockagent.Name, n uint64, from, to lockagent.StoreTime) []lockagent.Event {
 	granted := lockagent.Event{
-		Kind: lockagent.EventGranted, Store: "s", Lock: lock, LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "w",
-		Request: n, Tenure: n, Token: lockagent.Token(from), StoreTime: from, Lease: actingLease, How: lockagent.ByStore, Count: 1, Incarnation: "i",
+		Kind: lockagent.EventGranted, Store: "s", Lock: lock, LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive,
+		Owner: "w", Request: n, Tenure: n, Token: lockagent.Token(from), StoreTime: from, Lease: actingLease,
+		How: lockagent.ByStore, Count: 1, Incarnation: "i",
 	}
 	released := granted
-	released.Kind, released.Count, released.How, released.Incarnation, released.StoreTime = lockagent.EventReleased, 0, 0, "", 0
+	released.Kind, released.Count, released.How = lockagent.EventReleased, 0, 0
+	released.Incarnation, released.StoreTime = "", 0
 	released.Confirmed, released.Until, released.Held = from, to, to.Sub(from)
 	returned := released
 	returned.Kind, returned.Owner, returned.Token, returned.Returned = lockagent.EventReturned, "", 0, to
@@ -96,7 +99,9 @@ func TestForwardedLossIsAudited(t *testing.T) {
 	live := func() lockagent.StoreTime { return lockagent.StoreTime(time.Now().UnixMicro()) }
 	vanished(holding("beside", 1, live()-1, live())...)
 	for i := range 5 {
-		kept(lockagent.Event{Kind: lockagent.EventRequested, Lock: "another", LockKind: lockagent.PlainLock, Owner: "w", Request: uint64(i) + 2})
+		kept(lockagent.Event{
+			Kind: lockagent.EventRequested, Lock: "another", LockKind: lockagent.PlainLock, Owner: "w", Request: uint64(i) + 2,
+		})
 	}
 	other(holding("beside", 2, live()-1, live())...)
 	l.use(server)
@@ -126,7 +131,8 @@ func TestForwardedLossIsAudited(t *testing.T) {
 		t.Fatalf("the audit says %v", report)
 	}
 	hole := report.MessageHoles.First[0]
-	if hole.Range != (events.Range{First: 5, Last: 8}) || hole.Origin != events.OriginOf(source.CachedInfo().Created) || hole.Agent != "kept" {
+	if hole.Range != (events.Range{First: 5, Last: 8}) || hole.Origin != events.OriginOf(source.CachedInfo().Created) ||
+		hole.Agent != "kept" {
 		t.Errorf("it names %v", hole)
 	}
 }
@@ -147,7 +153,8 @@ func (l *originLog) tell(agent lockagent.AgentID, after time.Duration, recorded 
 		l.seqs[agent]++
 		e.Agent, e.Time = agent, l.began.Add(after)
 		l.records = append(l.records, events.Record{
-			Event: e, Epoch: 1, Seq: l.seqs[agent], Position: uint64(len(l.records)) + 1, Stored: l.began.Add(after), Origin: l.from,
+			Event: e, Epoch: 1, Seq: l.seqs[agent], Position: uint64(len(l.records)) + 1, Stored: l.began.Add(after),
+			Origin: l.from,
 		})
 	}
 }
@@ -164,7 +171,8 @@ func TestLossOfAnOriginAfterAnOutage(t *testing.T) {
 	alive := func(d time.Duration) lockagent.Event {
 		return lockagent.Event{Kind: lockagent.EventAlive, Store: "s", StoreTime: at(d)}
 	}
-	started, stopped := lockagent.Event{Kind: lockagent.EventAgentStarted, Store: "s"}, lockagent.Event{Kind: lockagent.EventAgentStopped}
+	started := lockagent.Event{Kind: lockagent.EventAgentStarted, Store: "s"}
+	stopped := lockagent.Event{Kind: lockagent.EventAgentStopped}
 	l.tell("other", 0, started)
 	l.tell("other", time.Second, holding("before", 1, at(time.Second), at(2*time.Second))...)
 	l.from = "host.1"
@@ -194,11 +202,13 @@ func TestLossOfAnOriginAfterAnOutage(t *testing.T) {
 		whole.Add(r)
 	}
 	report := whole.Report()
-	if report.Verdict != audit.Incomplete || report.MessageHoles.Count != 1 || report.JudgedEarly.Count != 1 || report.Unproven.Count != 0 {
+	if report.Verdict != audit.Incomplete || report.MessageHoles.Count != 1 || report.JudgedEarly.Count != 1 ||
+		report.Unproven.Count != 0 {
 		t.Fatalf("the audit says %v", report)
 	}
 	hole, early := report.MessageHoles.First[0], report.JudgedEarly.First[0]
-	if hole.Range != (events.Range{First: 4, Last: 30}) || hole.Origin != "host" || len(hole.In) != 1 || hole.In[0].From != at(4*time.Minute) || hole.In[0].To < at(outage) || hole.In[0].To > at(outage+time.Minute) {
+	if hole.Range != (events.Range{First: 4, Last: 30}) || hole.Origin != "host" || len(hole.In) != 1 ||
+		hole.In[0].From != at(4*time.Minute) || hole.In[0].To < at(outage) || hole.In[0].To > at(outage+time.Minute) {
 		t.Errorf("it names %v", hole)
 	}
 	if early.From != at(4*time.Minute) || early.To > at(outage) {

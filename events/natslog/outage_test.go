@@ -195,7 +195,9 @@ func TestAcknowledgementsLostForLong(t *testing.T) {
 	l.mute(false)
 	l.cut()
 	probe := func() bool {
-		ack, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "probe", Header: nats.Header{jetstream.MsgIDHeader: {string(eventstest.Agent) + ":1:510"}}})
+		ack, err := js.PublishMsg(t.Context(), &nats.Msg{
+			Subject: "probe", Header: nats.Header{jetstream.MsgIDHeader: {string(eventstest.Agent) + ":1:510"}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +247,9 @@ func TestStreamMadeAnew(t *testing.T) {
 			l.use(server)
 			direct := Connection{InProcess: server}
 			js := client(t, direct)
-			cfg := jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{events.AllSubjects, "probe"}, Duplicates: 100 * time.Millisecond}
+			cfg := jetstream.StreamConfig{
+				Name: DefaultStream, Subjects: []string{events.AllSubjects, "probe"}, Duplicates: 100 * time.Millisecond,
+			}
 			anew := func() {
 				_ = js.DeleteStream(t.Context(), DefaultStream)
 				if _, err := js.CreateStream(t.Context(), cfg); err != nil {
@@ -300,7 +304,9 @@ func TestStreamMadeAnew(t *testing.T) {
 			stored(1)
 			away()
 			waittest.Until(t, "the stream forgets the message ids", func() bool {
-				ack, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "probe", Header: nats.Header{jetstream.MsgIDHeader: {fmt.Sprint("probe", n)}}})
+				ack, err := js.PublishMsg(t.Context(), &nats.Msg{
+					Subject: "probe", Header: nats.Header{jetstream.MsgIDHeader: {fmt.Sprint("probe", n)}},
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -325,7 +331,9 @@ func TestStreamMadeAnew(t *testing.T) {
 // it a moment after the last stream, also if there is one again.
 func keepStreams(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ANOTHER", Subjects: []string{"another"}}); err != nil {
+	if _, err := js.CreateStream(
+		t.Context(), jetstream.StreamConfig{Name: "ANOTHER", Subjects: []string{"another"}},
+	); err != nil {
 		t.Fatal(err)
 	}
 }

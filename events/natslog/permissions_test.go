@@ -97,13 +97,20 @@ func TestDocumentedPermissionsAreEnough(t *testing.T) {
 		}, DefaultStream, events.DefaultPrefix, "")
 	})
 	t.Run("TheyMakeTheStream", func(t *testing.T) {
-		more := strings.ReplaceAll(conf, "publish: [", "publish: [\n\"$JS.API.STREAM.CREATE.LOCKAGENT\"\n\"$JS.API.STREAM.CREATE.LOCKAGENT_URGENT\"")
-		permitted(t, func() *natsserver.Server { return natstest.StartSecured(t, more) }, DefaultStream, events.DefaultPrefix, "")
+		more := strings.ReplaceAll(
+			conf, "publish: [", "publish: [\n\"$JS.API.STREAM.CREATE.LOCKAGENT\"\n\"$JS.API.STREAM.CREATE.LOCKAGENT_URGENT\"",
+		)
+		permitted(
+			t, func() *natsserver.Server { return natstest.StartSecured(t, more) }, DefaultStream, events.DefaultPrefix, "",
+		)
 	})
 	t.Run("OwnAnswers", func(t *testing.T) {
 		ownAnswers = true
 		defer func() { ownAnswers = false }()
-		permitted(t, func() *natsserver.Server { return documentedServer(t, withOwnAnswers(conf)) }, DefaultStream, events.DefaultPrefix, "")
+		permitted(
+			t, func() *natsserver.Server { return documentedServer(t, withOwnAnswers(conf)) }, DefaultStream,
+			events.DefaultPrefix, "",
+		)
 	})
 	t.Run("OtherNamesInADomain", func(t *testing.T) {
 		other := strings.NewReplacer("LOCKAGENT", "OTHER", "lockagent.v1", "other.prefix",
@@ -117,7 +124,10 @@ func TestDocumentedPermissionsAreEnough(t *testing.T) {
 					cfg.Name, cfg.Subjects = "OTHER", []string{"other.prefix.>"}
 					return
 				}
-				*cfg = urgentOf(&jetstream.StreamConfig{Name: "OTHER", Storage: cfg.Storage, Replicas: cfg.Replicas, AllowDirect: cfg.AllowDirect}, "other.prefix")
+				*cfg = urgentOf(
+					&jetstream.StreamConfig{Name: "OTHER", Storage: cfg.Storage, Replicas: cfg.Replicas, AllowDirect: cfg.AllowDirect},
+					"other.prefix",
+				)
 			})
 			return s
 		}, "OTHER", "other.prefix", "hub")
@@ -129,7 +139,9 @@ func permitted(t *testing.T, start func() *natsserver.Server, stream, prefix, do
 	t.Helper()
 	s := start()
 	var log heard
-	publishDoubtfully(t, s, Config{Stream: stream, Prefix: prefix, Connection: Connection{Domain: domain, Logger: log.logger()}})
+	publishDoubtfully(t, s, Config{
+		Stream: stream, Prefix: prefix, Connection: Connection{Domain: domain, Logger: log.logger()},
+	})
 	c := asUser(t, s, "auditor")
 	c.Logger, c.Domain = log.logger(), domain
 	r, err := OpenReader(ReaderConfig{Connection: c, Stream: stream, Prefix: prefix})
@@ -177,11 +189,14 @@ func readForgotten(t *testing.T, s *natsserver.Server, r *Reader) {
 	if _, err := js.UpdateStream(ctx, cfg); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Replay(ctx, From{}, events.Filter{Urgent: true}, positions(&kept, 0)); err != nil || !slices.Equal(kept, all) {
+	if err := r.Replay(ctx, From{}, events.Filter{Urgent: true}, positions(&kept, 0)); err != nil ||
+		!slices.Equal(kept, all) {
 		t.Errorf("read %v, %v; want %v", kept, err, all)
 	}
 	kept = nil
-	if err := r.Tail(ctx, From{}, events.Filter{Urgent: true}, positions(&kept, all[len(all)-1])); !errors.Is(err, errEnough) || !slices.Equal(kept, all) {
+	if err := r.Tail(
+		ctx, From{}, events.Filter{Urgent: true}, positions(&kept, all[len(all)-1]),
+	); !errors.Is(err, errEnough) || !slices.Equal(kept, all) {
 		t.Errorf("followed %v, %v; want %v", kept, err, all)
 	}
 }
@@ -225,7 +240,8 @@ func publishDoubtfully(t *testing.T, s *natsserver.Server, cfg Config) {
 	way := &link{}
 	way.use(s)
 	user := asUser(t, s, "agent-1")
-	cfg.InProcess, cfg.User, cfg.PasswordFile, cfg.InboxPrefix, cfg.Agent = way, user.User, user.PasswordFile, user.InboxPrefix, "agent-1"
+	cfg.InProcess, cfg.Agent = way, "agent-1"
+	cfg.User, cfg.PasswordFile, cfg.InboxPrefix = user.User, user.PasswordFile, user.InboxPrefix
 	p := newPublisher(t, cfg)
 	lost := lockagent.Event{Kind: lockagent.EventLost, Lock: "orders/42"}
 	p.Record(t.Context(), lost)
@@ -295,7 +311,8 @@ func TestDocumentedPermissionsAreNotMore(t *testing.T) {
 			[]string{
 				"lockagent.v1.agent-1.lock.orders.42",
 				api + "MSG.DELETE.LOCKAGENT", api + "PURGE.LOCKAGENT", api + "DELETE.LOCKAGENT", api + "UPDATE.LOCKAGENT",
-				api + "MSG.DELETE.LOCKAGENT_URGENT", api + "PURGE.LOCKAGENT_URGENT", api + "DELETE.LOCKAGENT_URGENT", api + "UPDATE.LOCKAGENT_URGENT",
+				api + "MSG.DELETE.LOCKAGENT_URGENT", api + "PURGE.LOCKAGENT_URGENT", api + "DELETE.LOCKAGENT_URGENT",
+				api + "UPDATE.LOCKAGENT_URGENT",
 			},
 		},
 		"forwarder": {
@@ -341,7 +358,9 @@ func TestOwnConsumerIsPermitted(t *testing.T) {
 	p.Record(t.Context(), requested(1))
 	flushed(t, p)
 
-	consumer, err := client(t, asUser(t, s, "auditor")).CreateOrUpdateConsumer(waittest.Context(t), DefaultStream, jetstream.ConsumerConfig{Durable: "billing"})
+	consumer, err := client(t, asUser(t, s, "auditor")).CreateOrUpdateConsumer(
+		waittest.Context(t), DefaultStream, jetstream.ConsumerConfig{Durable: "billing"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,7 +377,9 @@ func TestOwnConsumerIsPermitted(t *testing.T) {
 func refusals(t *testing.T, c Connection) (nc *nats.Conn, next func() PermissionError) {
 	t.Helper()
 	refused := make(chan error, 100)
-	nc = connected(t, c, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- explained(err) }))
+	nc = connected(
+		t, c, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- explained(err) }),
+	)
 	return nc, func() (missing PermissionError) {
 		t.Helper()
 		select {
@@ -401,7 +422,8 @@ func TestPublisherMayNotListen(t *testing.T) {
 	p.Record(t.Context(), requested(1))
 	waittest.Until(t, "it tries again and again", func() bool { return log.count("still nothing is published") >= 4 })
 	missing, ok := errors.AsType[*PermissionError](p.Stats().Err)
-	if !ok || missing.Operation != "subscribe" || !strings.HasPrefix(missing.Subject, "_OTHER.") || log.count("deadline") > 0 {
+	if !ok || missing.Operation != "subscribe" || !strings.HasPrefix(missing.Subject, "_OTHER.") ||
+		log.count("deadline") > 0 {
 		t.Errorf("got %v\n%s", p.Stats().Err, &log)
 	}
 }
@@ -507,7 +529,8 @@ func TestReaderNamesTheMissingPermission(t *testing.T) {
 			missing, ok := errors.AsType[*PermissionError](err)
 			switch {
 			case strings.Contains(less.permission, "STREAM.INFO.LOCKAGENT_URGENT"):
-				if warned := strings.Contains(log.String(), "what the log has forgotten is not read"); err != nil || len(got) > 0 || !warned {
+				if warned := strings.Contains(log.String(), "what the log has forgotten is not read"); err != nil || len(got) > 0 ||
+					!warned {
 					t.Errorf("read %v, %v\n%s", got, err, &log)
 				}
 			case strings.Contains(less.permission, "CONSUMER.DELETE"), strings.Contains(less.permission, "DIRECT.GET"):
@@ -526,55 +549,6 @@ func TestReaderNamesTheMissingPermission(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestForwarderNamesTheMissingPermission has a forwarder go on with what another one began, at a hub
-// where something else came behind it. So it needs all its permissions.
-func TestForwarderNamesTheMissingPermission(t *testing.T) {
-	t.Parallel()
-	conf := documented(t, "conf")
-	for end, user := range map[string]string{SourceEnd: "auditor", HubEnd: "forwarder"} {
-		all := without(conf, user)
-		all = slices.DeleteFunc(all, func(less lessPermitted) bool { return strings.Contains(less.permission, "_URGENT") }) // it reads no copies
-		if want := map[string]int{SourceEnd: 6, HubEnd: 5}[end]; len(all) != want {
-			t.Errorf("%d permissions of the %s tested, want %d", len(all), end, want)
-		}
-		for _, less := range all {
-			t.Run(end+"/"+less.permission, func(t *testing.T) {
-				t.Parallel()
-				confs := map[string]string{SourceEnd: conf, HubEnd: conf}
-				confs[end] = less.conf
-				source, hub := documentedServer(t, rooted(confs[SourceEnd])), documentedServer(t, rooted(confs[HubEnd]))
-				js := client(t, asUser(t, source, "root"))
-				puts(t, js, "agent-1", 1, 2)
-				f := forward(t, asUser(t, source, "root"), asUser(t, hub, "root"))
-				waittest.Until(t, "the beginning is forwarded", func() bool { return f.Stats().Forwarded == 2 })
-				f.stop()
-				putForeign(t, asUser(t, hub, "root"), "lockagent.v1.agent-1.lock.x", "")
-				puts(t, js, "agent-1", 3, 3)
-
-				var log heard
-				f = forwardWith(t, ForwardConfig{
-					Source: ReaderConfig{Connection: asUser(t, source, "auditor")},
-					Hub:    ReaderConfig{Connection: asUser(t, hub, "forwarder")},
-					Logger: log.logger(),
-				})
-				if strings.Contains(less.permission, "CONSUMER.DELETE") { // the server tidies up by itself
-					waittest.Until(t, "the rest is forwarded", func() bool { return f.Stats().Forwarded == 1 })
-					return
-				}
-				waittest.Until(t, "it says what is missing", func() bool {
-					at, ok := errors.AsType[*EndError](f.Stats().Err)
-					missing, _ := errors.AsType[*PermissionError](f.Stats().Err)
-					return ok && at.End == end && missing != nil && strings.HasPrefix(missing.Subject, less.permission) &&
-						strings.Contains(log.String(), end+": events: NATS does not permit the user to")
-				})
-				if got := f.Stats(); got.Forwarded != 0 {
-					t.Errorf("got %+v", got)
-				}
-			})
-		}
 	}
 }
 

@@ -16,7 +16,9 @@ import (
 // hold most.
 func withRecords(t *testing.T, n, most int) *Publisher {
 	t.Helper()
-	cfg := Config{Connection: Connection{InProcess: &link{}}, Agent: eventstest.Agent, Heartbeat: time.Hour, QueueSize: most}
+	cfg := Config{
+		Connection: Connection{InProcess: &link{}}, Agent: eventstest.Agent, Heartbeat: time.Hour, QueueSize: most,
+	}
 	if err := cfg.check(); err != nil {
 		t.Fatal(err)
 	}

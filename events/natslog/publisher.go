@@ -150,7 +150,8 @@ const looks = 200
 
 // recorded reports whether agents record events of the kind to be told.
 func recorded(k lockagent.EventKind) bool {
-	return k.String() != lockagent.EventKind(0).String() && k != lockagent.EventHeld && k != lockagent.EventAlive && k != lockagent.EventDropped
+	return k.String() != lockagent.EventKind(0).String() && k != lockagent.EventHeld && k != lockagent.EventAlive &&
+		k != lockagent.EventDropped
 }
 
 // wakeUp tells the sender that there may be something to do. p.mu must be held.
@@ -175,7 +176,9 @@ const portion = 64
 //
 // It lets go of p.mu between two portions. Facts arrive meanwhile, and are told by records that are
 // still in the queue.
-func (p *Publisher) leave(now time.Duration, out []*queue.Item) (items []*queue.Item, missing events.Drops, from uint64) {
+func (p *Publisher) leave(
+	now time.Duration, out []*queue.Item,
+) (items []*queue.Item, missing events.Drops, from uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	room := p.outbox.room()

@@ -59,7 +59,10 @@ func TestPublish(t *testing.T) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
 			for i, m := range messages(t, client(t, c), DefaultStream) {
-				header := nats.Header{"Content-Type": {events.ContentType}, "Nats-Msg-Id": {fmt.Sprintf("%s:3:%d", eventstest.Agent, i+1)}}
+				header := nats.Header{
+					"Content-Type": {events.ContentType},
+					"Nats-Msg-Id":  {fmt.Sprintf("%s:3:%d", eventstest.Agent, i+1)},
+				}
 				if want[i].TraceParent != "" {
 					header["traceparent"] = []string{want[i].TraceParent}
 				}
@@ -70,7 +73,8 @@ func TestPublish(t *testing.T) {
 					t.Errorf("headers %v, want %v", m.Header, header)
 				}
 				class := events.Class(want[i].Kind)
-				subject := "my.locks." + string(eventstest.Agent) + "." + class + "." + strings.ReplaceAll(string(want[i].Lock), "/", ".")
+				subject := "my.locks." + string(eventstest.Agent) + "." + class + "." +
+					strings.ReplaceAll(string(want[i].Lock), "/", ".")
 				if m.Subject != subject {
 					t.Errorf("subject %s, want %s", m.Subject, subject)
 				}
@@ -87,7 +91,10 @@ func TestBatch(t *testing.T) {
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	p := newPublisher(t, Config{Connection: c, Linger: maxLinger})
 	for n := range uint64(3) {
-		for _, e := range []lockagent.Event{eventstest.Step(lockagent.EventRequested, "a", n+1), eventstest.Step(lockagent.EventGranted, "a", n+1), eventstest.Step(lockagent.EventReleased, "a", n+1)} {
+		for _, e := range []lockagent.Event{
+			eventstest.Step(lockagent.EventRequested, "a", n+1), eventstest.Step(lockagent.EventGranted, "a", n+1),
+			eventstest.Step(lockagent.EventReleased, "a", n+1),
+		} {
 			p.Record(t.Context(), e)
 		}
 	}
@@ -97,7 +104,8 @@ func TestBatch(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 	all := messages(t, client(t, c), DefaultStream)
-	if len(all) != 2 || all[1].Header.Get("Content-Type") != events.BatchContentType || all[1].Header.Get("Nats-Msg-Id") != string(eventstest.Agent)+":1:2-3" {
+	if len(all) != 2 || all[1].Header.Get("Content-Type") != events.BatchContentType ||
+		all[1].Header.Get("Nats-Msg-Id") != string(eventstest.Agent)+":1:2-3" {
 		t.Fatalf("got %+v", all)
 	}
 	for i, r := range written(t, c, "") {
@@ -119,8 +127,12 @@ func TestRenewalsIfAskedFor(t *testing.T) {
 
 func TestStreamIsMade(t *testing.T) {
 	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
-	t.Run("InProcess", func(t *testing.T) { streamIsMade(t, Connection{InProcess: server}, "MINE", jetstream.NoCompression) })
-	t.Run("Elsewhere", func(t *testing.T) { streamIsMade(t, Connection{URL: server.URL()}, "THEIRS", jetstream.S2Compression) })
+	t.Run(
+		"InProcess", func(t *testing.T) { streamIsMade(t, Connection{InProcess: server}, "MINE", jetstream.NoCompression) },
+	)
+	t.Run(
+		"Elsewhere", func(t *testing.T) { streamIsMade(t, Connection{URL: server.URL()}, "THEIRS", jetstream.S2Compression) },
+	)
 }
 
 func streamIsMade(t *testing.T, c Connection, name string, compression jetstream.StoreCompression) {
@@ -207,7 +219,9 @@ func TestManyRecorders(t *testing.T) {
 	for g := range goroutines {
 		wg.Go(func() {
 			for i := range each {
-				p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventQueued, Lock: lockagent.Name(fmt.Sprint("lock/", g)), Request: uint64(i)})
+				p.Record(t.Context(), lockagent.Event{
+					Kind: lockagent.EventQueued, Lock: lockagent.Name(fmt.Sprint("lock/", g)), Request: uint64(i),
+				})
 			}
 		})
 	}
@@ -310,10 +324,14 @@ func TestBadConfig(t *testing.T) {
 		cfg  Config
 		want error
 	}{
-		"NoConnection":   {Config{Agent: "a"}, lockagent.ErrBadOption},
-		"TwoConnections": {Config{Agent: "a", Connection: Connection{URL: there.URL, InProcess: &link{}}}, lockagent.ErrBadOption},
-		"NoAgent":        {Config{Connection: there}, lockagent.ErrBadOption},
-		"LongAgent":      {Config{Connection: there, Agent: lockagent.AgentID(strings.Repeat("a", 65))}, lockagent.ErrBadOption},
+		"NoConnection": {Config{Agent: "a"}, lockagent.ErrBadOption},
+		"TwoConnections": {
+			Config{Agent: "a", Connection: Connection{URL: there.URL, InProcess: &link{}}}, lockagent.ErrBadOption,
+		},
+		"NoAgent": {Config{Connection: there}, lockagent.ErrBadOption},
+		"LongAgent": {
+			Config{Connection: there, Agent: lockagent.AgentID(strings.Repeat("a", 65))}, lockagent.ErrBadOption,
+		},
 		"OddAgent":       {Config{Connection: there, Agent: "a.b"}, lockagent.ErrBadOption},
 		"Epoch":          {Config{Connection: there, Agent: "a", Epoch: 1e10}, lockagent.ErrBadOption},
 		"Stream":         {Config{Connection: there, Agent: "a", Stream: "a.b"}, lockagent.ErrBadOption},
@@ -345,10 +363,12 @@ func TestBadConfig(t *testing.T) {
 
 func TestErrorTexts(t *testing.T) {
 	for want, err := range map[string]error{
-		"events: 2 dropped and 3 not confirmed":               &DroppedError{Dropped: 2, Unconfirmed: 3},
-		"events: 2 dropped and 3 not confirmed: enough":       &DroppedError{Dropped: 2, Unconfirmed: 3, Cause: errEnough},
-		"events: line 4: enough":                              &events.DecodeError{Position: 4, Err: errEnough},
-		`events: message 4, subject "lockagent.v1.x": enough`: &events.DecodeError{Position: 4, Subject: "lockagent.v1.x", Err: errEnough},
+		"events: 2 dropped and 3 not confirmed":         &DroppedError{Dropped: 2, Unconfirmed: 3},
+		"events: 2 dropped and 3 not confirmed: enough": &DroppedError{Dropped: 2, Unconfirmed: 3, Cause: errEnough},
+		"events: line 4: enough":                        &events.DecodeError{Position: 4, Err: errEnough},
+		`events: message 4, subject "lockagent.v1.x": enough`: &events.DecodeError{
+			Position: 4, Subject: "lockagent.v1.x", Err: errEnough,
+		},
 	} {
 		if err.Error() != want {
 			t.Errorf("got %q, want %q", err, want)

@@ -24,7 +24,8 @@ import (
 func publishPart() int {
 	epoch, _ := strconv.ParseUint(setting("EPOCH"), 10, 64)
 	p, err := NewPublisher(Config{
-		Connection: Connection{URL: setting("TO")}, Agent: lockagent.AgentID(setting("AGENT")), Epoch: epoch, Heartbeat: minHeartbeat,
+		Connection: Connection{URL: setting("TO")}, Agent: lockagent.AgentID(setting("AGENT")), Epoch: epoch,
+		Heartbeat: minHeartbeat,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -90,7 +91,8 @@ func (a *actingAgent) act() {
 	a.held[n] = lockagent.Event{
 		Kind: lockagent.EventGranted, Store: a.store, Lock: lockagent.Name(a.prefix + strconv.Itoa(n)),
 		LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "w", Request: a.tenure, Tenure: a.tenure,
-		Token: lockagent.Token(a.now), StoreTime: a.now, Lease: actingLease, How: lockagent.ByStore, Count: 1, Incarnation: "i",
+		Token: lockagent.Token(a.now), StoreTime: a.now, Lease: actingLease, How: lockagent.ByStore, Count: 1,
+		Incarnation: "i",
 	}
 	a.p.Record(context.Background(), a.held[n])
 }
@@ -130,7 +132,9 @@ type publisherProcess struct {
 }
 
 func newPublisherProcess(t testing.TB, to, agent string) *publisherProcess {
-	return &publisherProcess{child: newChild(t, "publisher", map[string]string{"TO": to, "AGENT": agent}), agent: lockagent.AgentID(agent)}
+	return &publisherProcess{
+		child: newChild(t, "publisher", map[string]string{"TO": to, "AGENT": agent}), agent: lockagent.AgentID(agent),
+	}
 }
 
 func (p *publisherProcess) start() {
@@ -201,7 +205,8 @@ func TestActingAgentStopped(t *testing.T) {
 	a.releaseAll()
 	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStopped})
 	flushed(t, p)
-	if _, report := replayed(t, c, ""); report.Verdict != audit.Proven || lost == 0 || report.Losses[lockagent.LostDeadline.String()] != lost {
+	if _, report := replayed(t, c, ""); report.Verdict != audit.Proven || lost == 0 ||
+		report.Losses[lockagent.LostDeadline.String()] != lost {
 		t.Errorf("the agent lost %d holds, and the audit says %v", lost, report)
 	}
 }

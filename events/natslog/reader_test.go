@@ -104,33 +104,44 @@ func TestReplay(t *testing.T) {
 		filter events.Filter
 		want   []uint64
 	}{
-		"All":           {From{}, events.Filter{}, append(upTo(1, 7), 1, 2)},
-		"FromPosition":  {FromPosition(5), events.Filter{}, []uint64{5, 6, 7, 1, 2}},
-		"FromZero":      {FromPosition(0), events.Filter{}, append(upTo(1, 7), 1, 2)},
-		"FromLast":      {FromPosition(9), events.Filter{}, []uint64{2}},
-		"BeyondTheEnd":  {FromPosition(10), events.Filter{}, nil},
-		"FarBeyond":     {FromPosition(1000), events.Filter{}, nil},
-		"FromNow":       {FromNow(), events.Filter{}, nil},
-		"FromTime":      {FromTime(first.Add(1)), events.Filter{}, append(upTo(2, 7), 1, 2)},
-		"FromFuture":    {FromTime(time.Now().Add(time.Hour)), events.Filter{}, nil},
-		"Lock":          {From{}, events.Filter{Lock: "a/b"}, []uint64{2, 3, 6, 1, 2}},
-		"LongName":      {From{}, events.Filter{Lock: long}, []uint64{4}},
-		"Agent":         {From{}, events.Filter{Agents: []lockagent.AgentID{"other"}}, []uint64{1, 2}},
-		"Agents":        {From{}, events.Filter{Lock: "a/b", Agents: []lockagent.AgentID{"other", eventstest.Agent}}, []uint64{2, 3, 6, 1, 2}},
-		"Below":         {From{}, events.Filter{Pattern: "a/>"}, []uint64{2, 3, 4, 6, 7, 1, 2}},
-		"OnePart":       {From{}, events.Filter{Pattern: "a/*"}, []uint64{2, 3, 6, 1, 2}},
-		"AnyFirstPart":  {From{}, events.Filter{Pattern: "*/b"}, []uint64{2, 3, 6, 1, 2}},
-		"Urgent":        {From{}, events.Filter{Urgent: true}, []uint64{1}},
-		"Owner":         {From{}, events.Filter{Owner: "released"}, []uint64{6, 2}},
-		"Kind":          {From{}, events.Filter{Kinds: granted}, []uint64{3, 5, 7, 1}},
-		"Kinds":         {From{}, events.Filter{Kinds: append(granted, lockagent.EventReleased, lockagent.EventGranted)}, []uint64{3, 5, 6, 7, 1, 2}},
-		"Together":      {FromPosition(4), events.Filter{Lock: "a/b", Agents: []lockagent.AgentID{"other"}, Kinds: granted}, []uint64{1}},
+		"All":          {From{}, events.Filter{}, append(upTo(1, 7), 1, 2)},
+		"FromPosition": {FromPosition(5), events.Filter{}, []uint64{5, 6, 7, 1, 2}},
+		"FromZero":     {FromPosition(0), events.Filter{}, append(upTo(1, 7), 1, 2)},
+		"FromLast":     {FromPosition(9), events.Filter{}, []uint64{2}},
+		"BeyondTheEnd": {FromPosition(10), events.Filter{}, nil},
+		"FarBeyond":    {FromPosition(1000), events.Filter{}, nil},
+		"FromNow":      {FromNow(), events.Filter{}, nil},
+		"FromTime":     {FromTime(first.Add(1)), events.Filter{}, append(upTo(2, 7), 1, 2)},
+		"FromFuture":   {FromTime(time.Now().Add(time.Hour)), events.Filter{}, nil},
+		"Lock":         {From{}, events.Filter{Lock: "a/b"}, []uint64{2, 3, 6, 1, 2}},
+		"LongName":     {From{}, events.Filter{Lock: long}, []uint64{4}},
+		"Agent":        {From{}, events.Filter{Agents: []lockagent.AgentID{"other"}}, []uint64{1, 2}},
+		"Agents": {
+			From{},
+			events.Filter{Lock: "a/b", Agents: []lockagent.AgentID{"other", eventstest.Agent}},
+			[]uint64{2, 3, 6, 1, 2},
+		},
+		"Below":        {From{}, events.Filter{Pattern: "a/>"}, []uint64{2, 3, 4, 6, 7, 1, 2}},
+		"OnePart":      {From{}, events.Filter{Pattern: "a/*"}, []uint64{2, 3, 6, 1, 2}},
+		"AnyFirstPart": {From{}, events.Filter{Pattern: "*/b"}, []uint64{2, 3, 6, 1, 2}},
+		"Urgent":       {From{}, events.Filter{Urgent: true}, []uint64{1}},
+		"Owner":        {From{}, events.Filter{Owner: "released"}, []uint64{6, 2}},
+		"Kind":         {From{}, events.Filter{Kinds: granted}, []uint64{3, 5, 7, 1}},
+		"Kinds": {
+			From{},
+			events.Filter{Kinds: append(granted, lockagent.EventReleased, lockagent.EventGranted)},
+			[]uint64{3, 5, 6, 7, 1, 2},
+		},
+		"Together": {
+			FromPosition(4), events.Filter{Lock: "a/b", Agents: []lockagent.AgentID{"other"}, Kinds: granted}, []uint64{1},
+		},
 		"NothingFits":   {From{}, events.Filter{Lock: "nobody's"}, nil},
 		"NothingIsLeft": {FromPosition(7), events.Filter{Lock: "a"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []uint64
-			if err := r.Replay(waittest.Context(t), test.from, test.filter, seqs(&got, 0)); err != nil || !slices.Equal(got, test.want) {
+			if err := r.Replay(waittest.Context(t), test.from, test.filter, seqs(&got, 0)); err != nil ||
+				!slices.Equal(got, test.want) {
 				t.Errorf("got %v, %v; want %v", got, err, test.want)
 			}
 		})
@@ -138,7 +149,8 @@ func TestReplay(t *testing.T) {
 
 	t.Run("VisitEndsIt", func(t *testing.T) {
 		var got []uint64
-		if err := r.Replay(waittest.Context(t), From{}, events.Filter{}, seqs(&got, 4)); !errors.Is(err, errEnough) || !slices.Equal(got, upTo(1, 4)) {
+		if err := r.Replay(waittest.Context(t), From{}, events.Filter{}, seqs(&got, 4)); !errors.Is(err, errEnough) ||
+			!slices.Equal(got, upTo(1, 4)) {
 			t.Errorf("got %v, %v", got, err)
 		}
 	})
@@ -171,7 +183,9 @@ func TestReplay(t *testing.T) {
 	})
 	t.Run("BadFilter", func(t *testing.T) {
 		for _, read := range []func(context.Context, From, events.Filter, events.Visit) error{r.Replay, r.Tail} {
-			if err := read(t.Context(), From{}, events.Filter{Lock: "a", Pattern: "a"}, nil); !errors.Is(err, lockagent.ErrBadOption) {
+			if err := read(
+				t.Context(), From{}, events.Filter{Lock: "a", Pattern: "a"}, nil,
+			); !errors.Is(err, lockagent.ErrBadOption) {
 				t.Errorf("got %v", err)
 			}
 		}
@@ -242,7 +256,8 @@ func TestUndecodable(t *testing.T) {
 	if err != nil || !slices.Equal(good, []uint64{1, 4}) || !slices.Equal(bad, []uint64{2, 3}) {
 		t.Errorf("got %v and %v, %v", good, bad, err)
 	}
-	if report := auditor.Report(); report.Verdict != audit.Incomplete || report.Unreadable.Count != 2 || len(report.Unreadable.First) != 2 {
+	if report := auditor.Report(); report.Verdict != audit.Incomplete || report.Unreadable.Count != 2 ||
+		len(report.Unreadable.First) != 2 {
 		t.Errorf("%v", report)
 	}
 }
@@ -401,7 +416,9 @@ func TestNoStream(t *testing.T) {
 
 func TestEmptyStream(t *testing.T) {
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
-	_, err := client(t, c).CreateStream(t.Context(), jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{events.AllSubjects}})
+	_, err := client(t, c).CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: DefaultStream, Subjects: []string{events.AllSubjects},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -451,7 +468,8 @@ func TestLines(t *testing.T) {
 	t.Run("NoEvent", func(t *testing.T) {
 		got = nil
 		err := events.ReadLines(strings.NewReader("\n"+string(events.Append(nil, want[0]))+"\nnonsense\n"), collect)
-		if decode, ok := errors.AsType[*events.DecodeError](err); !ok || decode.Position != 3 || len(got) != 2 || got[0].Position != 1 {
+		if decode, ok := errors.AsType[*events.DecodeError](err); !ok || decode.Position != 3 || len(got) != 2 ||
+			got[0].Position != 1 {
 			t.Errorf("got %v, %v", got, err)
 		}
 	})

@@ -60,7 +60,9 @@ type decoded struct {
 
 // read visits the records up to position last, or without end if last is 0. It
 // returns the position up to which it has read, or 0 if it has read nothing.
-func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, filter events.Filter, last uint64, visit events.Visit) (uint64, error) {
+func (r *Reader) read(
+	ctx context.Context, stream jetstream.Stream, from From, filter events.Filter, last uint64, visit events.Visit,
+) (uint64, error) {
 	reconnects := r.nc.Stats().Reconnects
 	consumer, err := r.consume(ctx, stream, from, filter)
 	if err != nil {
@@ -75,7 +77,9 @@ func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, f
 	if done, err := reading.ends(ctx, consumer.CachedInfo().NumPending); done || err != nil {
 		return 0, err
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(prefetch, prefetchBytes), jetstream.PullHeartbeat(readerBeat))
+	messages, err := consumer.Messages(
+		jetstream.PullMaxMessagesWithBytesLimit(prefetch, prefetchBytes), jetstream.PullHeartbeat(readerBeat),
+	)
 	if err != nil {
 		return 0, r.failed(ctx, nameOf(stream), err)
 	}
@@ -85,7 +89,9 @@ func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, f
 
 // run visits what fetch decodes. It returns the position up to which it has visited all, when
 // fetch has ended.
-func (g *reading) run(ctx context.Context, messages jetstream.MessagesContext, visit events.Visit) (at uint64, err error) {
+func (g *reading) run(
+	ctx context.Context, messages jetstream.MessagesContext, visit events.Visit,
+) (at uint64, err error) {
 	fetching, cancel := context.WithCancel(ctx)
 	fetched := make(chan error, 1)
 	go func() {
@@ -322,7 +328,9 @@ func (p *place) fits(r *events.Record) error {
 	return nil
 }
 
-func (r *Reader) consume(ctx context.Context, stream jetstream.Stream, from From, filter events.Filter) (jetstream.Consumer, error) {
+func (r *Reader) consume(
+	ctx context.Context, stream jetstream.Stream, from From, filter events.Filter,
+) (jetstream.Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
 	cfg := jetstream.OrderedConsumerConfig{
@@ -349,7 +357,9 @@ func (r *Reader) forget(stream jetstream.Stream, consumer jetstream.Consumer) {
 func nameOf(stream jetstream.Stream) string { return stream.CachedInfo().Config.Name }
 
 // getNext returns the first message with a subject from a position on.
-func getNext(ctx context.Context, stream jetstream.Stream, from uint64, subject string) (*jetstream.RawStreamMsg, error) {
+func getNext(
+	ctx context.Context, stream jetstream.Stream, from uint64, subject string,
+) (*jetstream.RawStreamMsg, error) {
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
 	return stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))

@@ -138,7 +138,9 @@ type catchingUp struct {
 	store func()
 }
 
-func (s catchingUp) OrderedConsumer(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+func (s catchingUp) OrderedConsumer(
+	ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig,
+) (jetstream.Consumer, error) {
 	consumer, err := s.JetStream.OrderedConsumer(ctx, stream, cfg)
 	s.store()
 	return consumer, err

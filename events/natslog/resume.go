@@ -58,7 +58,9 @@ func (s *sender) resume(ctx context.Context) error {
 // checkPayload returns an error if the server takes no messages of the size that we need.
 func checkPayload(nc *nats.Conn) error {
 	if most := nc.MaxPayload(); most < queue.MaxMessage {
-		return fmt.Errorf("the NATS server takes messages of %d bytes only; set its max_payload to %d or more", most, queue.MaxMessage)
+		return fmt.Errorf(
+			"the NATS server takes messages of %d bytes only; set its max_payload to %d or more", most, queue.MaxMessage,
+		)
 	}
 	return nil
 }
@@ -88,7 +90,9 @@ func (s *sender) checkEpoch(ctx context.Context) error {
 
 // lastIn returns the last message of an agent in a stream, with its id, or nil. subject is that of all messages of the
 // agent.
-func lastIn(ctx context.Context, stream jetstream.Stream, subject string, agent lockagent.AgentID) (*jetstream.RawStreamMsg, queue.MessageID, error) {
+func lastIn(
+	ctx context.Context, stream jetstream.Stream, subject string, agent lockagent.AgentID,
+) (*jetstream.RawStreamMsg, queue.MessageID, error) {
 	m, err := stream.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, queue.MessageID{}, nil
@@ -106,7 +110,9 @@ func lastIn(ctx context.Context, stream jetstream.Stream, subject string, agent 
 		return last, err
 	})
 	if err != nil {
-		return nil, queue.MessageID{}, fmt.Errorf("look for the last record of the agent before what is of somebody else: %w", err)
+		return nil, queue.MessageID{}, fmt.Errorf(
+			"look for the last record of the agent before what is of somebody else: %w", err,
+		)
 	}
 	if m == nil {
 		return nil, queue.MessageID{}, nil
@@ -118,7 +124,9 @@ func lastIn(ctx context.Context, stream jetstream.Stream, subject string, agent 
 // lastOf returns the last message of an agent, or nil. last is the last one under the subjects of the
 // agent. Somebody else may have put it there. Then lastOf goes backward in growing steps: look returns
 // the last message of the agent from a position on and before another one, or nil.
-func lastOf(agent lockagent.AgentID, last *jetstream.RawStreamMsg, look func(from, end uint64) (*jetstream.RawStreamMsg, error)) (*jetstream.RawStreamMsg, error) {
+func lastOf(
+	agent lockagent.AgentID, last *jetstream.RawStreamMsg, look func(from, end uint64) (*jetstream.RawStreamMsg, error),
+) (*jetstream.RawStreamMsg, error) {
 	if _, ok := idOf(last, agent); ok {
 		return last, nil
 	}
@@ -159,7 +167,9 @@ func (s *sender) made(m *jetstream.RawStreamMsg, id queue.MessageID) bool {
 //
 // The stream may have the last message without some earlier ones, if it refused these for
 // a moment.
-func (s *sender) stored(ctx context.Context, stream jetstream.Stream, info *jetstream.StreamInfo) (map[string]bool, error) {
+func (s *sender) stored(
+	ctx context.Context, stream jetstream.Stream, info *jetstream.StreamInfo,
+) (map[string]bool, error) {
 	s.p.mu.Lock()
 	oldest := s.p.outbox.doubt()
 	anew := !s.created.IsZero() && !info.Created.Equal(s.created)
@@ -189,7 +199,10 @@ func (s *sender) stored(ctx context.Context, stream jetstream.Stream, info *jets
 }
 
 // readFrom calls visit for the messages with a subject from a position on, or for their headers.
-func readFrom(ctx context.Context, stream jetstream.Stream, subject string, from uint64, headersOnly bool, visit func(m jetstream.Msg, position uint64)) error {
+func readFrom(
+	ctx context.Context, stream jetstream.Stream, subject string, from uint64, headersOnly bool,
+	visit func(m jetstream.Msg, position uint64),
+) error {
 	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		FilterSubject:     subject,
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
@@ -224,7 +237,9 @@ func readFrom(ctx context.Context, stream jetstream.Stream, subject string, from
 }
 
 // fetch calls visit for the next messages, and returns the position of the last.
-func fetch(ctx context.Context, consumer jetstream.Consumer, n int, visit func(m jetstream.Msg, position uint64)) (end uint64, err error) {
+func fetch(
+	ctx context.Context, consumer jetstream.Consumer, n int, visit func(m jetstream.Msg, position uint64),
+) (end uint64, err error) {
 	batch, err := consumer.Fetch(n, jetstream.FetchContext(ctx))
 	if err != nil {
 		return 0, err
@@ -250,5 +265,6 @@ func fetch(ctx context.Context, consumer jetstream.Consumer, n int, visit func(m
 // Both can be done without.
 func dispensable(err error) bool {
 	missing, ok := errors.AsType[*PermissionError](err)
-	return ok && (strings.Contains(missing.Subject, ".CONSUMER.DELETE.") || strings.HasSuffix(missing.Subject, ".API.STREAM.NAMES"))
+	return ok &&
+		(strings.Contains(missing.Subject, ".CONSUMER.DELETE.") || strings.HasSuffix(missing.Subject, ".API.STREAM.NAMES"))
 }

@@ -44,7 +44,8 @@ func (o *outings) are(want ...outing) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.EqualFunc(o.all, want, func(got *outing, want outing) bool {
-		return got.messages == want.messages && got.records == want.records && got.over == want.over && errors.Is(got.err, want.err)
+		return got.messages == want.messages && got.records == want.records && got.over == want.over &&
+			errors.Is(got.err, want.err)
 	})
 }
 

@@ -59,7 +59,8 @@ func (r *Reader) State(ctx context.Context) (StreamState, error) {
 	}
 	info := stream.CachedInfo()
 	return StreamState{
-		Name: info.Config.Name, Created: info.Created, Begins: info.State.FirstTime, Limits: limitsOf(&info.Config), First: info.State.FirstSeq, Last: info.State.LastSeq, Missing: uint64(info.State.NumDeleted),
+		Name: info.Config.Name, Created: info.Created, Begins: info.State.FirstTime, Limits: limitsOf(&info.Config),
+		First: info.State.FirstSeq, Last: info.State.LastSeq, Missing: uint64(info.State.NumDeleted),
 		Shared: r.shared(&info.Config), Now: info.TimeStamp,
 	}, nil
 }
@@ -87,5 +88,6 @@ func (r *Reader) Latest(ctx context.Context, agent lockagent.AgentID) (events.Pl
 
 func (r *Reader) shared(cfg *jetstream.StreamConfig) bool {
 	other := func(subject string) bool { return !strings.HasPrefix(subject, r.cfg.Prefix+".") }
-	return cfg.Mirror != nil || len(cfg.Sources) > 0 || cfg.SubjectTransform != nil || slices.ContainsFunc(cfg.Subjects, other)
+	return cfg.Mirror != nil || len(cfg.Sources) > 0 || cfg.SubjectTransform != nil ||
+		slices.ContainsFunc(cfg.Subjects, other)
 }

@@ -18,12 +18,17 @@ func TestStateOfAStream(t *testing.T) {
 		cfg    jetstream.StreamConfig
 		shared bool
 	}{
-		"OfEvents":     {jetstream.StreamConfig{Subjects: []string{events.AllSubjects}}, false},
-		"OfSomeAgents": {jetstream.StreamConfig{Subjects: []string{events.DefaultPrefix + ".a.>", events.DefaultPrefix + ".b.>"}}, false},
-		"OfOthersToo":  {jetstream.StreamConfig{Subjects: []string{events.AllSubjects, "orders.>"}}, true},
-		"OfAll":        {jetstream.StreamConfig{Subjects: []string{"lockagent.>"}}, true},
-		"Gathered":     {jetstream.StreamConfig{Subjects: []string{events.AllSubjects}, Sources: []*jetstream.StreamSource{{Name: "other"}}}, true},
-		"Mirror":       {jetstream.StreamConfig{Mirror: &jetstream.StreamSource{Name: "other"}}, true},
+		"OfEvents": {jetstream.StreamConfig{Subjects: []string{events.AllSubjects}}, false},
+		"OfSomeAgents": {
+			jetstream.StreamConfig{Subjects: []string{events.DefaultPrefix + ".a.>", events.DefaultPrefix + ".b.>"}}, false,
+		},
+		"OfOthersToo": {jetstream.StreamConfig{Subjects: []string{events.AllSubjects, "orders.>"}}, true},
+		"OfAll":       {jetstream.StreamConfig{Subjects: []string{"lockagent.>"}}, true},
+		"Gathered": {
+			jetstream.StreamConfig{Subjects: []string{events.AllSubjects}, Sources: []*jetstream.StreamSource{{Name: "other"}}},
+			true,
+		},
+		"Mirror": {jetstream.StreamConfig{Mirror: &jetstream.StreamSource{Name: "other"}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := natstest.Start(t, natsserver.Config{})

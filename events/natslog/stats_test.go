@@ -49,8 +49,9 @@ func TestDropsAreLogged(t *testing.T) {
 			t.Helper()
 			synctest.Wait()
 			all := strings.Split(strings.TrimSpace(log.String()), "\n")
-			if len(all) != lines || !strings.Contains(all[len(all)-1], fmt.Sprintf("events=%d records=\"requested=%d\"", records, records)) &&
-				!strings.Contains(all[len(all)-1], fmt.Sprintf("events=%d records=requested=%d", records, records)) {
+			if len(all) != lines ||
+				!strings.Contains(all[len(all)-1], fmt.Sprintf("events=%d records=\"requested=%d\"", records, records)) &&
+					!strings.Contains(all[len(all)-1], fmt.Sprintf("events=%d records=requested=%d", records, records)) {
 				t.Errorf("want %d lines, the last with %d:\n%s", lines, records, log.String())
 			}
 		}
@@ -279,7 +280,9 @@ func TestAliveSoon(t *testing.T) {
 		synctest.Wait()
 		p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAlive, StoreTime: 7, Time: time.Now()})
 		time.Sleep(3*time.Second + 500*time.Millisecond)
-		p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventRenewed, Lock: "a", Tenure: 1, StoreTime: 9, Time: time.Now()})
+		p.Record(t.Context(), lockagent.Event{
+			Kind: lockagent.EventRenewed, Lock: "a", Tenure: 1, StoreTime: 9, Time: time.Now(),
+		})
 		time.Sleep(1200 * time.Millisecond)
 		cancel()
 		<-ended

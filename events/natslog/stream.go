@@ -52,7 +52,8 @@ func findStream(ctx context.Context, js jetstream.JetStream, name string) (jetst
 	stream, err := js.Stream(ctx, name)
 	refused, _ := errors.AsType[*jetstream.APIError](err)
 	if errors.Is(err, nats.ErrNoResponders) || refused != nil &&
-		(refused.ErrorCode == jetstream.JSErrCodeJetStreamNotEnabled || refused.ErrorCode == jetstream.JSErrCodeJetStreamNotEnabledForAccount) {
+		(refused.ErrorCode == jetstream.JSErrCodeJetStreamNotEnabled ||
+			refused.ErrorCode == jetstream.JSErrCodeJetStreamNotEnabledForAccount) {
 		err = fmt.Errorf("%w: %w", ErrNoJetStream, err)
 	}
 	return stream, err
@@ -125,7 +126,9 @@ func askFlaw(ctx context.Context, js jetstream.JetStream, cfg *jetstream.StreamC
 // noRoomFor makes [ErrNoRoom] of an error of a server that has no room for a stream. It returns others as they are.
 func noRoomFor(cfg *jetstream.StreamConfig, err error) error {
 	if refused, ok := errors.AsType[*jetstream.APIError](err); ok && noRoom(refused.ErrorCode) && cfg.MaxBytes > 0 {
-		err = fmt.Errorf("it shall have %d bytes on each of %d servers, and %w: %w", cfg.MaxBytes, cfg.Replicas, ErrNoRoom, err)
+		err = fmt.Errorf(
+			"it shall have %d bytes on each of %d servers, and %w: %w", cfg.MaxBytes, cfg.Replicas, ErrNoRoom, err,
+		)
 	}
 	return err
 }

@@ -91,7 +91,9 @@ func TestStreamsThatLoseEvents(t *testing.T) {
 			t.Parallel()
 			c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 			js := client(t, c)
-			if _, err := js.CreateStream(waittest.Context(t), jetstream.StreamConfig{Name: "OTHER", Subjects: []string{"other"}}); err != nil {
+			if _, err := js.CreateStream(
+				waittest.Context(t), jetstream.StreamConfig{Name: "OTHER", Subjects: []string{"other"}},
+			); err != nil {
 				t.Fatal(err)
 			}
 			cfg := base
@@ -112,7 +114,8 @@ func TestStreamsThatLoseEvents(t *testing.T) {
 			p.Record(t.Context(), requested(0))
 			waittest.Until(t, "the publisher knows why", func() bool { return p.Stats().Err != nil })
 			flaw, ok := errors.AsType[*StreamError](p.Stats().Err)
-			if !ok || !errors.Is(flaw, ErrStream) || !strings.Contains(flaw.Setting, test.setting) || !strings.Contains(flaw.Mend, test.mend) {
+			if !ok || !errors.Is(flaw, ErrStream) || !strings.Contains(flaw.Setting, test.setting) ||
+				!strings.Contains(flaw.Mend, test.mend) {
 				t.Fatalf("got %v", p.Stats().Err)
 			}
 			if strings.HasPrefix(flaw.Mend, "nats ") {
@@ -142,7 +145,8 @@ func runsInAShell(t *testing.T, command string) {
 	sh := exec.Command("sh", "-euc", "nats() { printf '%s\\n' \"$@\"; }; "+command)
 	sh.Dir = dir
 	out, err := sh.CombinedOutput()
-	if want := strings.ReplaceAll(strings.TrimPrefix(strings.ReplaceAll(command, "'", ""), "nats "), " ", "\n") + "\n"; err != nil || string(out) != want {
+	if want := strings.ReplaceAll(strings.TrimPrefix(strings.ReplaceAll(command, "'", ""), "nats "), " ", "\n") +
+		"\n"; err != nil || string(out) != want {
 		t.Errorf("a shell makes this of %s: %v\n%s", command, err, out)
 	}
 	if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
@@ -183,7 +187,8 @@ func TestWeakerStream(t *testing.T) {
 }
 
 func TestDifferences(t *testing.T) {
-	plain, compressed := &jetstream.StreamConfig{AllowDirect: true}, &jetstream.StreamConfig{AllowDirect: true, Compression: jetstream.S2Compression}
+	plain := &jetstream.StreamConfig{AllowDirect: true}
+	compressed := &jetstream.StreamConfig{AllowDirect: true, Compression: jetstream.S2Compression}
 	if got := differences(plain, compressed); got != "compression is None, not S2" {
 		t.Errorf("got %q", got)
 	}
@@ -196,7 +201,8 @@ func TestCovers(t *testing.T) {
 	const subjects = "a.b.me.>"
 	for pattern, want := range map[string]bool{
 		">": true, "a.>": true, "a.b.>": true, "*.b.*.>": true, "a.b.me.>": true,
-		"a.b.me.*": false, "a.b.you.>": false, "a.b.me": false, "a.b.me.lock.>": false, "a.b.*.lock.>": false, "b.>": false, "": false,
+		"a.b.me.*": false, "a.b.you.>": false, "a.b.me": false, "a.b.me.lock.>": false, "a.b.*.lock.>": false, "b.>": false,
+		"": false,
 	} {
 		if got := covered(subjects, []string{"x", pattern}); got != want {
 			t.Errorf("%q covers %q: %v", pattern, subjects, got)
@@ -217,12 +223,16 @@ func TestSubjectsAreTaken(t *testing.T) {
 	flushed(t, p)
 	update := func(subject string) {
 		t.Helper()
-		if _, err := js.UpdateStream(waittest.Context(t), jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{subject}}); err != nil {
+		if _, err := js.UpdateStream(
+			waittest.Context(t), jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{subject}},
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
 	update("something.else")
-	if _, err := js.CreateStream(waittest.Context(t), jetstream.StreamConfig{Name: "OTHER", Subjects: []string{events.AllSubjects}}); err != nil {
+	if _, err := js.CreateStream(waittest.Context(t), jetstream.StreamConfig{
+		Name: "OTHER", Subjects: []string{events.AllSubjects},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	p.Record(t.Context(), requested(1))
@@ -276,7 +286,8 @@ func TestAnswers(t *testing.T) {
 // TestTextOfStreamError is what an operator reads.
 func TestTextOfStreamError(t *testing.T) {
 	err := flawOf(&jetstream.StreamConfig{Name: "A", Subjects: []string{">"}, NoAck: true, Duplicates: 1}, "x.>", "x.>")
-	if want := `events: stream "A" would lose events: it acknowledges nothing; nats stream edit A --ack`; err == nil || err.Error() != want {
+	if want := `events: stream "A" would lose events: it acknowledges nothing; nats stream edit A --ack`; err == nil ||
+		err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }

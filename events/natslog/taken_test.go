@@ -26,7 +26,8 @@ func taker(t *testing.T, js jetstream.JetStream, name string, subjects ...string
 func wantTaken(t *testing.T, err error, has string) {
 	t.Helper()
 	flaw, ok := errors.AsType[*StreamError](err)
-	if want := "it cannot be made, because " + has + " subjects of " + events.AllSubjects; !ok || flaw.Setting != want || !strings.HasPrefix(flaw.Mend, "configure that stream") {
+	if want := "it cannot be made, because " + has + " subjects of " + events.AllSubjects; !ok || flaw.Setting != want ||
+		!strings.HasPrefix(flaw.Mend, "configure that stream") {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -85,7 +86,8 @@ func TestAnotherStreamHasTheRestOfOurSubjects(t *testing.T) {
 	waittest.Until(t, "the publisher knows why", func() bool { return p.Stats().Err != nil })
 	for who, err := range map[string]error{"who looks": e.Flaw, "the publisher": p.Stats().Err} {
 		flaw, ok := errors.AsType[*StreamError](err)
-		if !ok || !strings.HasSuffix(flaw.Setting, `, which stream "OTHERS" has`) || !strings.HasPrefix(flaw.Mend, "take them from there, and then nats stream edit LOCKAGENT ") {
+		if !ok || !strings.HasSuffix(flaw.Setting, `, which stream "OTHERS" has`) ||
+			!strings.HasPrefix(flaw.Mend, "take them from there, and then nats stream edit LOCKAGENT ") {
 			t.Errorf("%s: got %v", who, err)
 		}
 	}
@@ -129,13 +131,17 @@ func TestNoJetStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := Connection{URL: natstest.StartSecured(t, conf).URL(), User: "joe", PasswordFile: natstest.File(t, "secret"), Logger: testLogger(t)}
+			c := Connection{
+				URL: natstest.StartSecured(t, conf).URL(), User: "joe", PasswordFile: natstest.File(t, "secret"),
+				Logger: testLogger(t),
+			}
 			if name == "InTheDomain" {
 				c.Domain = "elsewhere"
 			}
 			want := func(who string, err error) {
 				t.Helper()
-				if !errors.Is(err, ErrNoJetStream) || !strings.Contains(err.Error(), `write "jetstream: enabled" in the configuration`) {
+				if !errors.Is(err, ErrNoJetStream) ||
+					!strings.Contains(err.Error(), `write "jetstream: enabled" in the configuration`) {
 					t.Errorf("%s: got %v", who, err)
 				}
 			}

@@ -31,7 +31,8 @@ var lies = []struct {
 	{
 		"an end after the next grant", audit.Overlap,
 		func(r, before *events.Record) bool {
-			return byStore(r) && before.Kind == lockagent.EventHeld && before.Returned != 0 && before.Agent != r.Agent && before.Lease > 20*time.Second
+			return byStore(r) && before.Kind == lockagent.EventHeld && before.Returned != 0 && before.Agent != r.Agent &&
+				before.Lease > 20*time.Second
 		},
 		func(r, before *events.Record) {
 			before.Until, before.Returned = r.StoreTime+1_000_000, 0
@@ -102,7 +103,8 @@ func TestLiesInTenMinutes(t *testing.T) {
 			changed := slices.Clone(log)
 			lie.do(&changed[i], &changed[ends[r.Lock][n-1]])
 			report := reportOf(t, changed)
-			if report.Verdict != audit.Violated || !slices.ContainsFunc(report.Violations.First, func(v audit.Violation) bool { return v.Kind == lie.kind }) {
+			if report.Verdict != audit.Violated ||
+				!slices.ContainsFunc(report.Violations.First, func(v audit.Violation) bool { return v.Kind == lie.kind }) {
 				t.Errorf("%s, record %d of %s is %v: %q\n%v", lie.name, r.Seq, r.Agent, r.Kind, report.Findings(), report)
 			}
 		}

@@ -246,15 +246,18 @@ func TestTenMinutesAreProven(t *testing.T) {
 	}
 	kinds := kindsOf(log)
 	for _, k := range []lockagent.EventKind{
-		lockagent.EventQueued, lockagent.EventGranted, lockagent.EventReentered, lockagent.EventUncertain, lockagent.EventReleased,
-		lockagent.EventExpired, lockagent.EventLost, lockagent.EventReturned, lockagent.EventTimedOut, lockagent.EventCancelled,
+		lockagent.EventQueued, lockagent.EventGranted, lockagent.EventReentered, lockagent.EventUncertain,
+		lockagent.EventReleased,
+		lockagent.EventExpired, lockagent.EventLost, lockagent.EventReturned, lockagent.EventTimedOut,
+		lockagent.EventCancelled,
 		lockagent.EventAgentStarted, lockagent.EventAgentStopped, lockagent.EventHeld, lockagent.EventAlive,
 	} {
 		if kinds[k] == 0 {
 			t.Errorf("nothing was %v", k)
 		}
 	}
-	if r.Grants < 500 || r.HandOffs < 10 || r.Losses["deadline"] == 0 || r.Losses["expired"] == 0 || r.Agents != fleetSize || r.Locks != len(fleetLocks) {
+	if r.Grants < 500 || r.HandOffs < 10 || r.Losses["deadline"] == 0 || r.Losses["expired"] == 0 ||
+		r.Agents != fleetSize || r.Locks != len(fleetLocks) {
 		t.Errorf("%v", r)
 	}
 	t.Logf("%d records in %d messages\n%v", len(log), log[len(log)-1].Position, r)

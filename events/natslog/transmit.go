@@ -42,7 +42,9 @@ func (s *sender) send(ctx context.Context) error {
 
 // errSilent is what a server that hangs looks like. But a NATS server says nothing either when
 // its disk is full.
-var errSilent = fmt.Errorf("nothing was acknowledged for %v: the NATS server hangs, or cannot write to its disk", ackTimeout)
+var errSilent = fmt.Errorf(
+	"nothing was acknowledged for %v: the NATS server hangs, or cannot write to its disk", ackTimeout,
+)
 
 // forward moves what is due from the queue to the outbox, and what is there to the server.
 func (s *sender) forward(ctx context.Context) error {

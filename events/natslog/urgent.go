@@ -67,16 +67,20 @@ func makeUrgent(ctx context.Context, js jetstream.JetStream, log *jetstream.Stre
 // logUrgent logs why there is no second stream.
 func (cfg *Config) logUrgent(err error) {
 	if err != nil {
-		cfg.Logger.Warn("events: what has consequences is in the log only, and a flood of other events may push it out", "err", err)
+		cfg.Logger.Warn(
+			"events: what has consequences is in the log only, and a flood of other events may push it out", "err", err,
+		)
 	}
 }
 
-// readUrgent visits the records that only the second stream has any more, if the filter selects none but urgent ones. It
-// leaves out those up to the position copied of the log, and returns the position up to which it has read.
+// readUrgent visits the records that only the second stream has any more, if the filter selects none but urgent ones.
+// It leaves out those up to the position copied of the log, and returns the position up to which it has read.
 //
-// A log without a second stream has no such records. Who may read the log may lack the permission to ask for that stream,
-// and then learns of no such record either: a warning says so.
-func (r *Reader) readUrgent(ctx context.Context, log jetstream.Stream, from From, copied uint64, filter events.Filter, visit events.Visit) (uint64, error) {
+// A log without a second stream has no such records. Who may read the log may lack the permission to ask for that
+// stream, and then learns of no such record either: a warning says so.
+func (r *Reader) readUrgent(
+	ctx context.Context, log jetstream.Stream, from From, copied uint64, filter events.Filter, visit events.Visit,
+) (uint64, error) {
 	first := log.CachedInfo().State.FirstSeq
 	from.position = max(from.position, copied+1)
 	if !filter.Urgent || from.policy == jetstream.DeliverNewPolicy || first <= from.position {

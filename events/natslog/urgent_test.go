@@ -30,7 +30,8 @@ func TestUrgentEventsOutliveAFlood(t *testing.T) {
 		t.Helper()
 		for i := range 2_000 {
 			p.Record(t.Context(), lockagent.Event{
-				Kind: lockagent.EventRequested, Lock: lockagent.Name(fmt.Sprint("a/", i)), Request: uint64(i), Owner: lockagent.Owner(strings.Repeat("x", 600)),
+				Kind: lockagent.EventRequested, Lock: lockagent.Name(fmt.Sprint("a/", i)), Request: uint64(i),
+				Owner: lockagent.Owner(strings.Repeat("x", 600)),
 			})
 		}
 		flushed(t, p)
@@ -71,7 +72,9 @@ func TestUrgentEventsOutliveAFlood(t *testing.T) {
 		}
 		return all
 	}
-	started, lost, broken := told{lockagent.EventAgentStarted, 1}, told{lockagent.EventLost, 2}, told{lockagent.EventBroken, state.Last}
+	started := told{lockagent.EventAgentStarted, 1}
+	lost := told{lockagent.EventLost, 2}
+	broken := told{lockagent.EventBroken, state.Last}
 	for name, test := range map[string]struct {
 		from   From
 		filter events.Filter
@@ -81,7 +84,11 @@ func TestUrgentEventsOutliveAFlood(t *testing.T) {
 		"FromPosition": {FromPosition(2), events.Filter{Urgent: true}, []told{lost, broken}},
 		"FromTheFirst": {FromPosition(state.First), events.Filter{Urgent: true}, []told{broken}},
 		"OfOneLock":    {From{}, events.Filter{Urgent: true, Lock: "a/1"}, []told{lost}},
-		"OfTheLogOnly": {From{}, events.Filter{Kinds: []lockagent.EventKind{lockagent.EventLost, lockagent.EventBroken}}, []told{broken}},
+		"OfTheLogOnly": {
+			From{},
+			events.Filter{Kinds: []lockagent.EventKind{lockagent.EventLost, lockagent.EventBroken}},
+			[]told{broken},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := replay(test.from, test.filter); !slices.Equal(got, test.want) {
@@ -128,7 +135,9 @@ func TestLogWithoutUrgentCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []uint64
-	if err := newReader(t, c).Replay(waittest.Context(t), From{}, events.Filter{Urgent: true}, seqs(&got, 0)); err != nil || !slices.Equal(got, []uint64{2}) {
+	if err := newReader(t, c).Replay(
+		waittest.Context(t), From{}, events.Filter{Urgent: true}, seqs(&got, 0),
+	); err != nil || !slices.Equal(got, []uint64{2}) {
 		t.Errorf("read %v, %v", got, err)
 	}
 }
@@ -155,7 +164,8 @@ func TestUrgentCopiesThatAreNotPermitted(t *testing.T) {
 	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventBroken, Lock: "b"})
 	flushed(t, p)
 	var got []uint64
-	err := newReader(t, asUser(t, s, "auditor")).Replay(waittest.Context(t), From{}, events.Filter{Urgent: true}, func(r *events.Record, err error) error {
+	reader, urgent := newReader(t, asUser(t, s, "auditor")), events.Filter{Urgent: true}
+	err := reader.Replay(waittest.Context(t), From{}, urgent, func(r *events.Record, err error) error {
 		got = append(got, r.Position)
 		return err
 	})

@@ -31,7 +31,9 @@ func forgottenBefore(t *testing.T, first uint64) Connection {
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	p := newPublisher(t, Config{Connection: c})
 	for i := range 4 {
-		p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventBroken, Lock: lockagent.Name(fmt.Sprint("orders/", i)), Owner: "joe"})
+		p.Record(t.Context(), lockagent.Event{
+			Kind: lockagent.EventBroken, Lock: lockagent.Name(fmt.Sprint("orders/", i)), Owner: "joe",
+		})
 	}
 	flushed(t, p)
 	js := client(t, c)
@@ -62,7 +64,9 @@ type interrupting struct {
 	done   bool
 }
 
-func (s *interrupting) OrderedConsumer(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+func (s *interrupting) OrderedConsumer(
+	ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig,
+) (jetstream.Consumer, error) {
 	consumer, err := s.JetStream.OrderedConsumer(ctx, stream, cfg)
 	if err != nil || stream != copiesOf || s.done {
 		return consumer, err
@@ -178,7 +182,8 @@ func TestLogForgetsWhileItsCopiesAreRead(t *testing.T) {
 		}
 		var got []uint64
 		visit := positions(&got, 4)
-		err = read(newReader(t, c))(waittest.Context(t), From{}, events.Filter{Urgent: true}, func(r *events.Record, err error) error {
+		replay := read(newReader(t, c))
+		err = replay(waittest.Context(t), From{}, events.Filter{Urgent: true}, func(r *events.Record, err error) error {
 			if r.Position == 1 {
 				if err := log.Purge(t.Context(), jetstream.WithPurgeSequence(4)); err != nil {
 					t.Error(err)
@@ -215,7 +220,9 @@ type removing struct {
 	remove func()
 }
 
-func (s removing) OrderedConsumer(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+func (s removing) OrderedConsumer(
+	ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig,
+) (jetstream.Consumer, error) {
 	if stream == copiesOf {
 		s.remove()
 	}
@@ -277,7 +284,8 @@ func TestTimesOfCopies(t *testing.T) {
 	}
 	for name, from := range map[string]From{"All": {}, "FromTime": FromTime(between)} {
 		var got []events.Record
-		err := newReader(t, c).Replay(waittest.Context(t), from, events.Filter{Urgent: true}, func(r *events.Record, err error) error {
+		reader, urgent := newReader(t, c), events.Filter{Urgent: true}
+		err := reader.Replay(waittest.Context(t), from, urgent, func(r *events.Record, err error) error {
 			got = append(got, *r)
 			return err
 		})

@@ -71,8 +71,8 @@ func (b *bucket) find(ctx context.Context) (jetstream.KeyValue, error) {
 		return kv, err
 	}
 	cfg := jetstream.KeyValueConfig{
-		Bucket: b.cfg.Bucket, Description: "who holds which lock: see lockagent events project", History: 1, Storage: jetstream.FileStorage,
-		MaxBytes: b.cfg.MaxBytes, Replicas: b.cfg.Replicas, LimitMarkerTTL: markerTime,
+		Bucket: b.cfg.Bucket, Description: "who holds which lock: see lockagent events project", History: 1,
+		Storage: jetstream.FileStorage, MaxBytes: b.cfg.MaxBytes, Replicas: b.cfg.Replicas, LimitMarkerTTL: markerTime,
 	}
 	kv, err = b.js.CreateKeyValue(ctx, cfg)
 	if errors.Is(err, jetstream.ErrLimitMarkerTTLNotSupported) { // by servers before 2.11
@@ -83,7 +83,9 @@ func (b *bucket) find(ctx context.Context) (jetstream.KeyValue, error) {
 		return b.js.KeyValue(ctx, b.cfg.Bucket)
 	}
 	if err == nil {
-		b.cfg.Log.Logger.Info("events: the bucket is made", "bucket", b.cfg.Bucket, "max_bytes", b.cfg.MaxBytes, "replicas", b.cfg.Replicas)
+		b.cfg.Log.Logger.Info(
+			"events: the bucket is made", "bucket", b.cfg.Bucket, "max_bytes", b.cfg.MaxBytes, "replicas", b.cfg.Replicas,
+		)
 	}
 	return kv, err
 }
@@ -205,7 +207,8 @@ func (b *bucket) write(ctx context.Context, key string, before entry, value []by
 	after := entry{value: value, removed: time.Now()}
 	after.revision, err = b.publish(ctx, key, value, jetstream.WithExpectLastSequencePerSubject(before.revision))
 	wrote = err == nil
-	if refused, ok := errors.AsType[*jetstream.APIError](err); ok && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+	if refused, ok := errors.AsType[*jetstream.APIError](err); ok &&
+		refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
 		if after, err = b.latest(ctx, key); err == nil && !bytes.Equal(after.value, value) {
 			err = errOtherWrote
 		}
@@ -244,7 +247,9 @@ const operation = "KV-Operation"
 
 // publish writes to a key, as the client library does. It tells the revision of a removal, too, which the client
 // library does not.
-func (b *bucket) publish(ctx context.Context, key string, value []byte, options ...jetstream.PublishOpt) (revision uint64, err error) {
+func (b *bucket) publish(
+	ctx context.Context, key string, value []byte, options ...jetstream.PublishOpt,
+) (revision uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	m := nats.NewMsg("$KV." + b.cfg.Bucket + "." + key)
@@ -271,7 +276,8 @@ func (b *bucket) publish(ctx context.Context, key string, value []byte, options 
 // explained returns an error of a connection as one that says so if the user lacks a permission. The server does
 // not answer such a request.
 func (b *bucket) explained(err error) error {
-	if missing := b.nc.LastError(); errors.Is(missing, nats.ErrPermissionViolation) && errors.Is(err, context.DeadlineExceeded) {
+	if missing := b.nc.LastError(); errors.Is(missing, nats.ErrPermissionViolation) &&
+		errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %s", natslog.ErrNotPermitted, strings.TrimPrefix(missing.Error(), "nats: "))
 	}
 	return err

@@ -68,9 +68,13 @@ func (cfg *Config) check() error {
 		return &lockagent.OptionError{Option: "Bucket", Reason: fmt.Sprintf(
 			"%q is no name of a bucket; use letters, digits, '_' and '-', %d at most", cfg.Bucket, maxBucketName)}
 	case cfg.Replicas < 1 || cfg.Replicas > 5:
-		return &lockagent.OptionError{Option: "BucketReplicas", Reason: fmt.Sprintf("there are 1 to 5 copies of a bucket, not %d", cfg.Replicas)}
+		return &lockagent.OptionError{
+			Option: "BucketReplicas", Reason: fmt.Sprintf("there are 1 to 5 copies of a bucket, not %d", cfg.Replicas),
+		}
 	case cfg.MaxBytes < -1:
-		return &lockagent.OptionError{Option: "BucketMaxBytes", Reason: fmt.Sprintf("%d bytes cannot bound a bucket", cfg.MaxBytes)}
+		return &lockagent.OptionError{
+			Option: "BucketMaxBytes", Reason: fmt.Sprintf("%d bytes cannot bound a bucket", cfg.MaxBytes),
+		}
 	}
 	return nil
 }
@@ -109,7 +113,8 @@ func New(cfg Config) (*Projector, error) {
 		return nil, err
 	}
 	p := &Projector{
-		cfg: cfg, reader: reader, fold: fold.New(), locks: make(map[lockagent.Name]map[fold.LockKey]bool), dirty: make(map[lockagent.Name]bool),
+		cfg: cfg, reader: reader, fold: fold.New(), locks: make(map[lockagent.Name]map[fold.LockKey]bool),
+		dirty:  make(map[lockagent.Name]bool),
 		silent: make(map[lockagent.AgentID]bool),
 	}
 	p.bucket = bucket{cfg: &p.cfg}
@@ -214,7 +219,9 @@ func (p *Projector) from(ctx context.Context) (natslog.From, error) {
 	}
 	if p.stream != state.ID() || state.Last < p.Stats().Position {
 		if p.stream != "" {
-			p.cfg.Log.Logger.Warn("events: the event log was cut or made anew; the bucket will have what the log says now", "bucket", p.cfg.Bucket)
+			p.cfg.Log.Logger.Warn(
+				"events: the event log was cut or made anew; the bucket will have what the log says now", "bucket", p.cfg.Bucket,
+			)
 		}
 		p.stream = state.ID()
 		p.mu.Lock()
@@ -316,7 +323,10 @@ func (p *Projector) compare(ctx context.Context) error {
 	}
 	s := p.Stats()
 	p.away = false
-	p.cfg.Log.Logger.Info("events: the bucket has who holds what", "bucket", p.cfg.Bucket, "locks", s.Held, "were_stale", stale, "position", s.Position)
+	p.cfg.Log.Logger.Info(
+		"events: the bucket has who holds what", "bucket", p.cfg.Bucket, "locks", s.Held, "were_stale", stale, "position",
+		s.Position,
+	)
 	return nil
 }
 

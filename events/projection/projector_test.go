@@ -63,7 +63,9 @@ func (h *hub) writer(id lockagent.AgentID) *writer {
 	}
 	w := &writer{h, p}
 	h.t.Cleanup(func() { _ = p.Close(context.Background()) }) // it may be closed
-	w.write(lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", Program: "shop", PID: 812}})
+	w.write(lockagent.Event{
+		Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", Program: "shop", PID: 812},
+	})
 	return w
 }
 
@@ -83,7 +85,10 @@ func (w *writer) write(e lockagent.Event) {
 }
 
 func (w *writer) granted(lock lockagent.Name, token lockagent.Token) {
-	w.write(lockagent.Event{Kind: lockagent.EventGranted, Lock: lock, Token: token, Count: 1, How: lockagent.ByStore, StoreTime: lockagent.StoreTime(token), Lease: time.Minute})
+	w.write(lockagent.Event{
+		Kind: lockagent.EventGranted, Lock: lock, Token: token, Count: 1, How: lockagent.ByStore,
+		StoreTime: lockagent.StoreTime(token), Lease: time.Minute,
+	})
 }
 
 func (w *writer) released(lock lockagent.Name, token lockagent.Token) {
@@ -129,7 +134,8 @@ func (h *hub) tokens() map[lockagent.Name][]lockagent.Token {
 	all := make(map[lockagent.Name][]lockagent.Token)
 	for key, e := range h.entries(kv) {
 		var v Value
-		if err := json.Unmarshal(e.Value(), &v); err != nil || Key(v.Lock) != key || v.Version != 1 || v.Count != len(v.Holders) {
+		if err := json.Unmarshal(e.Value(), &v); err != nil || Key(v.Lock) != key || v.Version != 1 ||
+			v.Count != len(v.Holders) {
 			h.t.Fatalf("%s is %s: %v", key, e.Value(), err)
 		}
 		for _, held := range v.Holders {
@@ -195,7 +201,8 @@ func TestProjection(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := v.Holders[0]
-	if held.Since.IsZero() || held.Owner != "joe" || held.Agent != "A" || held.Process.Host != "web-1" || held.Store != "s" || held.Mode != lockagent.Exclusive || held.LockKind != lockagent.PlainLock {
+	if held.Since.IsZero() || held.Owner != "joe" || held.Agent != "A" || held.Process.Host != "web-1" ||
+		held.Store != "s" || held.Mode != lockagent.Exclusive || held.LockKind != lockagent.PlainLock {
 		t.Errorf("%s", e.Value())
 	}
 	if !held.Who.IsZero() {
@@ -206,14 +213,17 @@ func TestProjection(t *testing.T) {
 	h.await(tokens{"umlaut ü": {2}})
 	b.granted("umlaut ü", 9) // the end of the hold before is missing
 	for _, token := range []lockagent.Token{3, 4} {
-		b.write(lockagent.Event{Kind: lockagent.EventGranted, Lock: "read", Token: token, Mode: lockagent.Shared, Count: 1, How: lockagent.ByStore})
+		b.write(lockagent.Event{
+			Kind: lockagent.EventGranted, Lock: "read", Token: token, Mode: lockagent.Shared, Count: 1, How: lockagent.ByStore,
+		})
 	}
 	h.await(tokens{"umlaut ü": {9}, "read": {3, 4}})
 	if e, err = kv.Get(t.Context(), StatusKey); err != nil {
 		t.Fatal(err)
 	}
 	var s Status
-	if err := json.Unmarshal(e.Value(), &s); err != nil || s.Version != 1 || s.Position == 0 || !strings.HasPrefix(s.Stream, "LOCKAGENT of ") || s.Time.IsZero() {
+	if err := json.Unmarshal(e.Value(), &s); err != nil || s.Version != 1 || s.Position == 0 ||
+		!strings.HasPrefix(s.Stream, "LOCKAGENT of ") || s.Time.IsZero() {
 		t.Errorf("%s: %v", e.Value(), err)
 	}
 	if err := stop(); !errors.Is(err, errStopped) {
@@ -223,7 +233,8 @@ func TestProjection(t *testing.T) {
 	if err != nil || status.History() != 1 || status.LimitMarkerTTL() != markerTime {
 		t.Errorf("%+v: %v", status, err)
 	}
-	if info, err := h.js.Stream(t.Context(), "KV_holders"); err != nil || info.CachedInfo().Config.MaxBytes != DefaultMaxBytes {
+	if info, err := h.js.Stream(t.Context(), "KV_holders"); err != nil ||
+		info.CachedInfo().Config.MaxBytes != DefaultMaxBytes {
 		t.Errorf("%+v: %v", info, err)
 	}
 }

@@ -38,8 +38,9 @@ type Value struct {
 
 // Holder is a hold that goes on, as far as the log tells.
 type Holder struct {
-	Owner    lockagent.Owner    `json:"owner,omitempty"`
-	Who      fold.Who           `json:"who,omitzero"` // the process that asked for it, if that is another one than the agent's
+	Owner lockagent.Owner `json:"owner,omitempty"`
+	// Who is the process that asked for the hold, if that is another one than the agent's.
+	Who      fold.Who           `json:"who,omitzero"`
 	Token    lockagent.Token    `json:"token,omitempty"`
 	Since    time.Time          `json:"since"` // by the clock of the agent
 	Mode     lockagent.Mode     `json:"mode,omitempty"`
@@ -76,7 +77,8 @@ const silence = 30 * time.Second
 // holderOf returns a hold as the bucket has it. seen is when its agent has said something last.
 func holderOf(h *fold.Hold, seen, now time.Time) Holder {
 	v := Holder{
-		Owner: h.Owner, Token: h.Token, Since: h.From, Mode: h.Mode, Permits: h.Permits, Agent: h.Agent, Process: h.Process, Store: h.Store, LockKind: h.Kind,
+		Owner: h.Owner, Token: h.Token, Since: h.From, Mode: h.Mode, Permits: h.Permits, Agent: h.Agent, Process: h.Process,
+		Store: h.Store, LockKind: h.Kind,
 		Uncertain: h.Uncertain, Gone: h.Gone,
 	}
 	if !h.Who.Is(h.Process) {

@@ -67,7 +67,10 @@ func TestSilentHolder(t *testing.T) {
 		clear(p.dirty)
 		return v.Holders[0], true
 	}
-	says(lockagent.Event{Kind: lockagent.EventGranted, Lock: "a", Token: 1, Time: began, StoreTime: lockagent.StoreTime(began.UnixMicro()), Lease: time.Minute, How: lockagent.ByStore})
+	says(lockagent.Event{
+		Kind: lockagent.EventGranted, Lock: "a", Token: 1, Time: began, StoreTime: lockagent.StoreTime(began.UnixMicro()),
+		Lease: time.Minute, How: lockagent.ByStore,
+	})
 	if h, known := holder(began); !known || !h.Silent.IsZero() || !h.LeaseEnd.IsZero() {
 		t.Errorf("at first %+v, %v", h, known)
 	}
@@ -103,7 +106,8 @@ func TestManyHolders(t *testing.T) {
 	}
 	text, err := valueOf("a", holders)
 	var v Value
-	if err != nil || json.Unmarshal(text, &v) != nil || v.Count != 1000 || len(v.Holders) != MaxHolders || v.Holders[0].Token != 1 {
+	if err != nil || json.Unmarshal(text, &v) != nil || v.Count != 1000 || len(v.Holders) != MaxHolders ||
+		v.Holders[0].Token != 1 {
 		t.Errorf("%v: %.100s", err, text)
 	}
 }

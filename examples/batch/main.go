@@ -28,7 +28,8 @@ func main() {
 	}
 	defer locks.Close()
 	done := &journal{}
-	err = work(context.Background(), locks, done, []string{"one", "two", "three"}, func(_ context.Context, item string) error {
+	items := []string{"one", "two", "three"}
+	err = work(context.Background(), locks, done, items, func(_ context.Context, item string) error {
 		log.Print("working on ", item)
 		return nil
 	})
@@ -36,7 +37,9 @@ func main() {
 }
 
 // work works through those of the items that are not done.
-func work(ctx context.Context, locks *channelapi.Locks, done *journal, items []string, step func(context.Context, string) error) error {
+func work(
+	ctx context.Context, locks *channelapi.Locks, done *journal, items []string, step func(context.Context, string) error,
+) error {
 	lock := locks.Lock("batch", channelapi.Lease(patience))
 	return lock.Do(ctx, func(ctx context.Context, g channelapi.Grant) error {
 		for _, item := range items[done.len():] {

@@ -52,7 +52,8 @@ func TestAWorkerThatHangs(t *testing.T) {
 		if err := <-second; err != nil {
 			t.Errorf("the second worker: %v", err)
 		}
-		if took := time.Since(start); took < 100*time.Second+patience-2*time.Second || took > 100*time.Second+patience+2*time.Second {
+		if took := time.Since(start); took < 100*time.Second+patience-2*time.Second ||
+			took > 100*time.Second+patience+2*time.Second {
 			t.Errorf("the second worker was done after %v", took)
 		}
 		if err := <-first; !errors.Is(err, errOldToken) || !errors.Is(err, channelapi.ErrLost) {

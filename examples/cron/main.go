@@ -46,7 +46,10 @@ func main() {
 }
 
 // once runs the job that is due now, by the clock of this host, unless some host has run it.
-func once(ctx context.Context, locks *channelapi.Locks, name string, now time.Time, job func(context.Context, channelapi.Token) error) (ran bool, err error) {
+func once(
+	ctx context.Context, locks *channelapi.Locks, name string, now time.Time,
+	job func(context.Context, channelapi.Token) error,
+) (ran bool, err error) {
 	name += "/" + now.Round(period).UTC().Format(time.RFC3339)
 	g, err := locks.Lock("cron/"+name, channelapi.Lease(period), channelapi.Outlive(), channelapi.Try()).Acquire(ctx)
 	switch {

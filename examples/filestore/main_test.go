@@ -134,7 +134,8 @@ func TestAProcessIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	var token uint64
-	if _, err := fmt.Sscanf(line[strings.Index(line, "token"):], "token %d", &token); err != nil || uint64(g.Token()) <= token {
+	if _, err := fmt.Sscanf(line[strings.Index(line, "token"):], "token %d", &token); err != nil ||
+		uint64(g.Token()) <= token {
 		t.Errorf("token %d after %q, %v", g.Token(), line, err)
 	}
 	if err := g.Release(t.Context()); err != nil {

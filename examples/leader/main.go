@@ -25,7 +25,9 @@ import (
 const stopping = 3 * time.Second
 
 func main() {
-	redis := flag.String("redis", "", "URL of the Redis that has the lock, such as redis://localhost:6379; if empty, it is in memory")
+	redis := flag.String(
+		"redis", "", "URL of the Redis that has the lock, such as redis://localhost:6379; if empty, it is in memory",
+	)
 	yield := flag.Bool("yield", false, "give way when another host waits")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)

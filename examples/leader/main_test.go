@@ -99,7 +99,9 @@ type terms struct {
 }
 
 // start has a host lead.
-func (x *terms) start(t *testing.T, ctx context.Context, host string, store *memstore.Store, yields bool) (ended <-chan error) {
+func (x *terms) start(
+	t *testing.T, ctx context.Context, host string, store *memstore.Store, yields bool,
+) (ended <-chan error) {
 	locks, err := open(store, host)
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newService returns what makes a request to charge order 42, beside the locks and the database
 // that serve it.
-func newService(t *testing.T, store channelapi.Store, rows driver.Connector) (post func() int, locks *channelapi.Locks, db *sql.DB) {
+func newService(
+	t *testing.T, store channelapi.Store, rows driver.Connector,
+) (post func() int, locks *channelapi.Locks, db *sql.DB) {
 	t.Helper()
 	locks, err := channelapi.New(channelapi.Config{Store: store})
 	if err != nil {
@@ -64,7 +66,9 @@ func TestOrders(t *testing.T) {
 
 // The order was written with a newer token, and is not charged.
 func TestOldToken(t *testing.T) {
-	post, _, db := newService(t, memstore.New(), &table{orders: map[string]order{"7": {token: 2}, "42": {token: math.MaxInt64}}})
+	post, _, db := newService(t, memstore.New(), &table{
+		orders: map[string]order{"7": {token: 2}, "42": {token: math.MaxInt64}},
+	})
 	if code := post(); code != http.StatusConflict {
 		t.Errorf("status %d with an old token, want 409", code)
 	}

@@ -1,7 +1,7 @@
 // Command overtime alerts when a lock is held for longer than a limit, and again when it is free.
 //
-// It needs nothing but the event log, and disturbs nobody. It reads the log from its beginning, and then follows it, with
-// a timer for each hold.
+// It needs nothing but the event log, and disturbs nobody. It reads the log from its beginning, and then follows it,
+// with a timer for each hold.
 //
 //	go run ./examples/overtime -nats nats://127.0.0.1:4222 -limit 10s
 //
@@ -79,8 +79,8 @@ func (w *watch) begin(h fold.Hold) {
 	})
 }
 
-// apply applies a record, and tells of the end of what was told of. A hold of which the log has no end is superseded when
-// the lock is granted to another agent.
+// apply applies a record, and tells of the end of what was told of. A hold of which the log has no end is superseded
+// when the lock is granted to another agent.
 func (w *watch) apply(r events.Record) {
 	for _, c := range w.fold.Apply(r) {
 		switch c.Kind {

@@ -25,7 +25,9 @@ func TestWatch(t *testing.T) {
 		alerts := make(chan string, 10)
 		w := newWatch(10*time.Second, func(text string) { alerts <- text })
 		seq := uint64(0)
-		sayOf := func(agent lockagent.AgentID, kind lockagent.EventKind, lock lockagent.Name, token lockagent.Token, held time.Duration) {
+		sayOf := func(
+			agent lockagent.AgentID, kind lockagent.EventKind, lock lockagent.Name, token lockagent.Token, held time.Duration,
+		) {
 			seq++
 			w.apply(events.Record{Epoch: 1, Seq: seq, Event: lockagent.Event{
 				Kind: kind, Agent: agent, Time: time.Now(), Lock: lock, Owner: "joe", Tenure: 1, Token: token, Held: held,

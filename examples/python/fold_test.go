@@ -55,8 +55,8 @@ func (w *writer) begin(url string, holds int) {
 	w.epoch++
 	var err error
 	w.publisher, err = natslog.NewPublisher(natslog.Config{
-		Connection: natslog.Connection{URL: url}, Agent: w.agent, Epoch: w.epoch, Renewals: true, Heartbeat: 100 * time.Millisecond,
-		Linger: time.Second,
+		Connection: natslog.Connection{URL: url}, Agent: w.agent, Epoch: w.epoch, Renewals: true,
+		Heartbeat: 100 * time.Millisecond, Linger: time.Second,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -114,10 +114,11 @@ func (w *writer) step(token lockagent.Token) {
 		}
 		e := lockagent.Event{
 			Lock: w.order(), LockKind: lockagent.PlainLock, Mode: mode,
-			Owner: lockagent.Owner([]string{"joe", "sue", "ann"}[w.rand.IntN(3)]), Request: uint64(token), Tenure: w.tenure, Token: token,
-			How: []lockagent.How{lockagent.ByStore, lockagent.ByHandOff}[w.rand.IntN(2)], Count: 1,
+			Owner: lockagent.Owner([]string{"joe", "sue", "ann"}[w.rand.IntN(3)]), Request: uint64(token), Tenure: w.tenure,
+			Token: token, How: []lockagent.How{lockagent.ByStore, lockagent.ByHandOff}[w.rand.IntN(2)], Count: 1,
 			Lease: []time.Duration{lockagent.PassLease, time.Minute}[w.rand.IntN(2)], Fixed: w.rand.IntN(2) == 0,
-			StoreTime: lockagent.StoreTime(token), Confirmed: lockagent.StoreTime(token), Until: lockagent.StoreTime(token), Incarnation: "1",
+			StoreTime: lockagent.StoreTime(token), Confirmed: lockagent.StoreTime(token), Until: lockagent.StoreTime(token),
+			Incarnation: "1",
 		}
 		w.open = append(w.open, e)
 		w.record(lockagent.EventGranted, e)
@@ -159,7 +160,9 @@ func (w *writer) step(token lockagent.Token) {
 	default: // the store comes back empty
 		before := w.store
 		w.store += "'"
-		w.record(lockagent.EventStoreReset, lockagent.Event{Reset: lockagent.Reset{From: before, To: w.store, Reason: "emptied", Store: before}})
+		w.record(lockagent.EventStoreReset, lockagent.Event{
+			Reset: lockagent.Reset{From: before, To: w.store, Reason: "emptied", Store: before},
+		})
 	}
 }
 
@@ -195,8 +198,9 @@ func (w *writer) forgotten(token lockagent.Token) {
 func (w *writer) grant(name lockagent.Name, token lockagent.Token, how lockagent.How, fixed bool) lockagent.Event {
 	w.tenure++
 	e := lockagent.Event{
-		Lock: name, LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "joe", Request: uint64(token), Tenure: w.tenure,
-		Token: token, How: how, Count: 1, Lease: time.Minute, Fixed: fixed, StoreTime: lockagent.StoreTime(token),
+		Lock: name, LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "joe", Request: uint64(token),
+		Tenure: w.tenure, Token: token, How: how, Count: 1, Lease: time.Minute, Fixed: fixed,
+		StoreTime: lockagent.StoreTime(token),
 	}
 	w.record(lockagent.EventGranted, e)
 	return e
@@ -220,14 +224,16 @@ func (w *writer) renewals(token lockagent.Token) {
 func (w *writer) older(token lockagent.Token) {
 	w.tenure++
 	w.record(lockagent.EventHolding, lockagent.Event{
-		Lock: "older/1", LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "joe", Request: uint64(token), Tenure: w.tenure,
-		Token: token, Count: 1, Lease: time.Minute, StoreTime: lockagent.StoreTime(token), Confirmed: lockagent.StoreTime(token) + 500, Held: time.Minute,
+		Lock: "older/1", LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "joe", Request: uint64(token),
+		Tenure: w.tenure, Token: token, Count: 1, Lease: time.Minute, StoreTime: lockagent.StoreTime(token),
+		Confirmed: lockagent.StoreTime(token) + 500, Held: time.Minute,
 	})
 }
 
 // closed ends a hold because its agent closes its locks. If the lease is fixed, it may stay.
 func (w *writer) closed(e lockagent.Event) {
-	e.Count, e.Reason, e.Lease, e.Confirmed = 0, lockagent.LostClosed, time.Hour, lockagent.StoreTime(time.Now().UnixMicro())
+	e.Count, e.Reason, e.Lease = 0, lockagent.LostClosed, time.Hour
+	e.Confirmed = lockagent.StoreTime(time.Now().UnixMicro())
 	w.record(lockagent.EventLost, e)
 }
 
@@ -313,7 +319,8 @@ func TestSameAsPackageEvents(t *testing.T) {
 		}
 		sorted(all)
 	}
-	if !slices.Equal(got.Holds, want.Holds) || !slices.Equal(got.Left, want.Left) || len(want.Holds) == 0 || len(want.Left) == 0 {
+	if !slices.Equal(got.Holds, want.Holds) || !slices.Equal(got.Left, want.Left) || len(want.Holds) == 0 ||
+		len(want.Left) == 0 {
 		t.Errorf("Python says\n%v\npackage audit says\n%v", got, want)
 	}
 }

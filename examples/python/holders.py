@@ -53,7 +53,9 @@ class Holders:
     """Who holds what, as far as the events say that were applied."""
 
     def __init__(self, state=None):
-        state = state or {"position": 0, "numbers": {}, "renewals": {}, "stores": {}, "holds": [], "left": [], "latest": []}
+        state = state or {
+            "position": 0, "numbers": {}, "renewals": {}, "stores": {}, "holds": [], "left": [], "latest": [],
+        }
         self.position = state["position"]  # of the last message that was applied
         self.numbers = state["numbers"]  # of each agent: epoch and number of its last event
         self.renewals = state["renewals"]  # of each agent: the last one, on the clock of the store, and its lease
@@ -142,7 +144,9 @@ class Holders:
         if kind == "renewed":
             self._renewed(hold)
         if kind == "returned":
-            self._remove(lambda old: self._same_lock(old, hold) and old["agent"] == agent and old["tenure"] == hold["tenure"])
+            self._remove(
+                lambda old: self._same_lock(old, hold) and old["agent"] == agent and old["tenure"] == hold["tenure"]
+            )
         if kind in ENDS and data.get("count", 0) == 0:
             why = data.get("reason")
             if why == "closed" and hold["fixed"] and not hold["superseded"]:  # unless it is returned, too
@@ -179,7 +183,8 @@ class Holders:
 
     @staticmethod
     def _superseded_by(hold, grant):
-        if grant["token"] > hold["token"] and grant["agent"] != hold["agent"] and not hold["mode"] == grant["mode"] == "shared":
+        shared = hold["mode"] == grant["mode"] == "shared"
+        if grant["token"] > hold["token"] and grant["agent"] != hold["agent"] and not shared:
             hold["superseded"] = True
 
     @staticmethod
@@ -261,10 +266,13 @@ class Holders:
                         both[mode] = grant
 
     def __str__(self):
-        lines = [f"{h['lock']:<30} {h['owner']:<45} token {h['token']}  since {h['since']}{ending(h)}" for h in self.now()]
+        lines = [
+            f"{h['lock']:<30} {h['owner']:<45} token {h['token']}  since {h['since']}{ending(h)}" for h in self.now()
+        ]
         lines = lines or ["nobody holds anything"]
         for h in self.left():
-            lines.append(f"{h['lock']:<30} nobody holds it, but the lease of {h['owner']} ends only at {moment(h['lease_end_us'])}")
+            end = moment(h["lease_end_us"])
+            lines.append(f"{h['lock']:<30} nobody holds it, but the lease of {h['owner']} ends only at {end}")
         return "\n".join(lines)
 
 
@@ -313,7 +321,8 @@ def holds(table):
     epoch, first = table["id"].split(":")
     same = {field: value for field, value in table["data"].items() if field not in ("columns", "rows")}
     for number, values in enumerate(table["data"]["rows"], int(first)):
-        row = {column: value for column, value in zip(table["data"]["columns"], values, strict=True) if value is not None}
+        cells = zip(table["data"]["columns"], values, strict=True)
+        row = {column: value for column, value in cells if value is not None}
         held = {**table, "type": HELD, "id": f"{epoch}:{number}"}
         if "time" in row:  # the only column that is no field of the data
             held["time"] = row.pop("time")
@@ -335,12 +344,15 @@ async def follow(args, holders, validator):
         except nats.js.errors.NotFoundError:
             last = 0
         # An ordered consumer needs no acknowledgements. It notices a gap, and reads again.
-        subscription = await stream.subscribe(subjects, stream=args.stream, ordered_consumer=True, config=start(holders.position))
+        subscription = await stream.subscribe(
+            subjects, stream=args.stream, ordered_consumer=True, config=start(holders.position)
+        )
         told = False
         while True:
             if not told and holders.position >= last:
                 told = True
-                print(json.dumps({"holds": holders.now(), "left": holders.left()}) if args.json else holders, flush=True)
+                found = json.dumps({"holds": holders.now(), "left": holders.left()}) if args.json else holders
+                print(found, flush=True)
                 save(args, holders)
                 if args.once:
                     return

@@ -58,7 +58,8 @@ var install = sync.OnceValues(func() (path string, err error) {
 // skipped, and says so.
 func interpreter(t *testing.T) (path string) {
 	t.Helper()
-	for _, file := range []string{"holders.py", "requirements.txt"} { // a test whose result is cached runs again if a file has changed that it has read
+	for _, file := range []string{"holders.py", "requirements.txt"} {
+		// A test whose result is cached runs again if a file has changed that it has read.
 		if _, err := os.ReadFile(file); err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +96,9 @@ func TestHolders(t *testing.T) {
 	agent, other := log.Agent(t), log.Agent(t)
 	state := filepath.Join(t.TempDir(), "state.json")
 	holders := func(args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), python, append([]string{"holders.py", "--nats", log.URL, "--state", state}, args...)...)
+		cmd := exec.CommandContext(
+			t.Context(), python, append([]string{"holders.py", "--nats", log.URL, "--state", state}, args...)...,
+		)
 		cmd.Stderr = t.Output()
 		return cmd
 	}
@@ -160,7 +163,9 @@ func TestOutlivingLease(t *testing.T) {
 	agent.Hold("orders/1", channelapi.Lease(time.Hour))
 	state := filepath.Join(t.TempDir(), "state.json")
 	once := func() string {
-		out, err := exec.CommandContext(t.Context(), python, "holders.py", "--nats", log.URL, "--once", "--state", state).Output()
+		out, err := exec.CommandContext(
+			t.Context(), python, "holders.py", "--nats", log.URL, "--once", "--state", state,
+		).Output()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -170,7 +175,10 @@ func TestOutlivingLease(t *testing.T) {
 	agent.Stop()
 	for range 2 { // from the log, and from what the program kept
 		out := once()
-		contains(t, out, []string{"nobody holds anything", "cron/report ", "nobody holds it, but the lease of "}, []string{"orders/1", "cron/over"})
+		contains(
+			t, out, []string{"nobody holds anything", "cron/report ", "nobody holds it, but the lease of "},
+			[]string{"orders/1", "cron/over"},
+		)
 		_, text, _ := strings.Cut(out, " ends only at ")
 		end, err := time.Parse(time.RFC3339, strings.TrimSpace(text))
 		if err != nil {
@@ -188,8 +196,8 @@ func TestOutlivingLease(t *testing.T) {
 			Owner: "joe", How: lockagent.ByStore,
 		},
 		lockagent.Event{
-			Kind: lockagent.EventLost, Lock: "cron/over", Token: 1, Tenure: 2, Request: 2, Owner: "sue", Reason: lockagent.LostClosed,
-			Fixed: true, Lease: time.Hour, Confirmed: 1,
+			Kind: lockagent.EventLost, Lock: "cron/over", Token: 1, Tenure: 2, Request: 2, Owner: "sue",
+			Reason: lockagent.LostClosed, Fixed: true, Lease: time.Hour, Confirmed: 1,
 		})
 	contains(t, once(), []string{"cron/report ", "joe"}, []string{"nobody", "cron/over"})
 }
@@ -215,7 +223,9 @@ func TestOtherMessages(t *testing.T) {
 	python := interpreter(t)
 	log := testlog.New(natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL())
 	js := jetStream(t, log.URL)
-	cfg := jetstream.StreamConfig{Name: natslog.DefaultStream, Subjects: []string{"other.>", events.DefaultPrefix + ".>"}, Duplicates: time.Minute}
+	cfg := jetstream.StreamConfig{
+		Name: natslog.DefaultStream, Subjects: []string{"other.>", events.DefaultPrefix + ".>"}, Duplicates: time.Minute,
+	}
 	if _, err := js.CreateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +256,10 @@ func TestOtherMessages(t *testing.T) {
 	publish("other.news", "{}")
 	out, told = once()
 	contains(t, out, []string{"orders/1 "}, nil)
-	contains(t, told, []string{"message 2 is left out: no JSON", "message 3 is left out: no event: "}, []string{"message 1 ", "message 4 "})
+	contains(
+		t, told, []string{"message 2 is left out: no JSON", "message 3 is left out: no event: "},
+		[]string{"message 1 ", "message 4 "},
+	)
 }
 
 // A table may have columns in any order, unknown ones, and fields that are left out. One that is wrong is left out.
@@ -254,12 +267,15 @@ func TestTables(t *testing.T) {
 	python := interpreter(t)
 	url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 	js := jetStream(t, url)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: natslog.DefaultStream, Subjects: []string{events.DefaultPrefix + ".>"}}); err != nil {
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: natslog.DefaultStream, Subjects: []string{events.DefaultPrefix + ".>"},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	publish := func(seq int, kind, data string) {
 		t.Helper()
-		text := fmt.Sprintf(`{"specversion":"1.0","id":"1:%d","source":"/lockagent/agent/x","type":"io.lockagent.lock.%s.v1",`+
+		text := fmt.Sprintf(`{"specversion":"1.0","id":"1:%d","source":"/lockagent/agent/x",`+
+			`"type":"io.lockagent.lock.%s.v1",`+
 			`"time":"2026-11-21T02:03:04.123456Z","data":{"kind":"plain","mode":"exclusive",%s}}`, seq, kind, data)
 		if _, err := js.Publish(t.Context(), events.DefaultPrefix+".x.lock.orders", []byte(text)); err != nil {
 			t.Fatal(err)
@@ -285,5 +301,9 @@ func TestTables(t *testing.T) {
 		t.Fatalf("%v\n%s%s", err, out, told.String())
 	}
 	contains(t, string(out), []string{"orders/1 ", "orders/2 ", "orders/5 "}, []string{"orders/0", "orders/3", "orders/4"})
-	contains(t, told.String(), []string{"message 6 is left out: no event: a row of a table", "message 7 is left out: no event: $.data.token"}, []string{"message 5 ", "message 8 "})
+	contains(
+		t, told.String(),
+		[]string{"message 6 is left out: no event: a row of a table", "message 7 is left out: no event: $.data.token"},
+		[]string{"message 5 ", "message 8 "},
+	)
 }

@@ -39,7 +39,9 @@ func main() {
 }
 
 // printDocument prints on the first printer that it gets, unless it is told to quit.
-func printDocument[T any](ctx context.Context, locks *channelapi.Locks, quit <-chan T) (printer channelapi.Name, err error) {
+func printDocument[T any](
+	ctx context.Context, locks *channelapi.Locks, quit <-chan T,
+) (printer channelapi.Name, err error) {
 	// The requests have a context of their own. When it ends, those that wait are
 	// withdrawn, and a lock that is granted at this very moment goes back. A grant that was
 	// received stays.

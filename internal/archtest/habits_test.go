@@ -101,10 +101,13 @@ func lapses(tree fs.FS, long, timed map[string]string) []string {
 			return nil
 		}
 		for _, at := range calls(file, "Sleep") {
-			add("%s: a test that sleeps is slow or wrong: wait for what shall happen, or use testing/synctest", fset.Position(at))
+			add(
+				"%s: a test that sleeps is slow or wrong: wait for what shall happen, or use testing/synctest", fset.Position(at),
+			)
 		}
 		soaks := soakTag.Match(source)
-		if looks := slices.Concat(calls(file, "Since"), guards(file), bounds(file)); !soaks && !strings.HasSuffix(name, "bench_test.go") {
+		if looks := slices.Concat(calls(file, "Since"), guards(file), bounds(file)); !soaks &&
+			!strings.HasSuffix(name, "bench_test.go") {
 			for listed := range timed {
 				if len(looks) > 0 && strings.HasPrefix(name, listed) {
 					seen[listed], looks = true, nil
@@ -238,20 +241,28 @@ func TestLapsesAreFound(t *testing.T) {
 	long := "package a\n" + strings.Repeat("\n", longest)
 	mark := "TO" + "DO"
 	tree := fstest.MapFS{
-		"a/good.go":        file("package a\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n"),
-		"a/good_test.go":   file("package a\n\nimport (\n\t\"testing/synctest\"\n\t\"time\"\n)\n\nfunc f() { synctest.Wait(); time.Sleep(1) }\n"),
-		"a/own_test.go":    file("package a\n\nimport \"time\"\n\nvar _ time.Time\n\nfunc f(x t) { x.Sleep(1) }\n"),
-		"a/sleep_test.go":  file("package a\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n"),
-		"a/alias_test.go":  file("package a\n\nimport t \"time\"\n\nfunc f() { t.Sleep(1) }\n"),
-		"a/root_test.go":   file("package a\n\nfunc f(t T) {\n\tif os.Geteuid() != 0 {\n\t\tt.Skip()\n\t}\n}\n"),
-		"a/lacks_test.go":  file("package a\n\nfunc f(t T) {\n\tif _, err := g(); err != nil {\n\t\tt.Skipf(\"%v\", err)\n\t}\n}\n"),
-		"a/short_test.go":  file("package a\n\nfunc f(t T) {\n\tif testing.Short() {\n\t\tt.Skip()\n\t}\n}\n"),
-		"a/since_test.go":  file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then) > time.Second\n"),
-		"a/guard_test.go":  file("package a\n\nimport \"time\"\n\nfunc f() {\n\tselect {\n\tcase <-time.After(1):\n\t}\n\t<-time.After(1)\n}\n"),
-		"a/until_test.go":  file("package a\n\nimport \"time\"\n\nvar _ = time.Now().After(end)\n"),
-		"a/timed_test.go":  file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then)\n"),
-		"a/bench_test.go":  file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then)\n"),
-		"a/soak_test.go":   file("// B.\n\n//go:build soak\n\npackage a\n\nimport \"time\"\n\nfunc TestSoakA() { time.Since(then) }\n"),
+		"a/good.go": file("package a\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n"),
+		"a/good_test.go": file(
+			"package a\n\nimport (\n\t\"testing/synctest\"\n\t\"time\"\n)\n\nfunc f() { synctest.Wait(); time.Sleep(1) }\n",
+		),
+		"a/own_test.go":   file("package a\n\nimport \"time\"\n\nvar _ time.Time\n\nfunc f(x t) { x.Sleep(1) }\n"),
+		"a/sleep_test.go": file("package a\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n"),
+		"a/alias_test.go": file("package a\n\nimport t \"time\"\n\nfunc f() { t.Sleep(1) }\n"),
+		"a/root_test.go":  file("package a\n\nfunc f(t T) {\n\tif os.Geteuid() != 0 {\n\t\tt.Skip()\n\t}\n}\n"),
+		"a/lacks_test.go": file(
+			"package a\n\nfunc f(t T) {\n\tif _, err := g(); err != nil {\n\t\tt.Skipf(\"%v\", err)\n\t}\n}\n",
+		),
+		"a/short_test.go": file("package a\n\nfunc f(t T) {\n\tif testing.Short() {\n\t\tt.Skip()\n\t}\n}\n"),
+		"a/since_test.go": file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then) > time.Second\n"),
+		"a/guard_test.go": file(
+			"package a\n\nimport \"time\"\n\nfunc f() {\n\tselect {\n\tcase <-time.After(1):\n\t}\n\t<-time.After(1)\n}\n",
+		),
+		"a/until_test.go": file("package a\n\nimport \"time\"\n\nvar _ = time.Now().After(end)\n"),
+		"a/timed_test.go": file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then)\n"),
+		"a/bench_test.go": file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then)\n"),
+		"a/soak_test.go": file(
+			"// B.\n\n//go:build soak\n\npackage a\n\nimport \"time\"\n\nfunc TestSoakA() { time.Since(then) }\n",
+		),
 		"a/tagged_test.go": file("//go:build soak\n\npackage a\n\nfunc TestB() {}\n"),
 		"a/named_test.go":  file("package a\n\nfunc TestSoakC() {}\n\nfunc TestMain() {}\n"),
 		"a/broken_test.go": file("package"),
@@ -263,11 +274,14 @@ func TestLapsesAreFound(t *testing.T) {
 		"b/notes.md":       file(mark),
 		".git/x.go":        file(mark),
 	}
-	found := lapses(tree, map[string]string{"b/listed.go": "a table", "b/shrunk.go": "it was long", "b/gone.go": "it was there"},
-		map[string]string{"a/timed_test.go": "measures", "a/virtual/": "in bubbles"})
+	found := lapses(
+		tree, map[string]string{"b/listed.go": "a table", "b/shrunk.go": "it was long", "b/gone.go": "it was there"},
+		map[string]string{"a/timed_test.go": "measures", "a/virtual/": "in bubbles"},
+	)
 	want := []string{
 		"a/sleep_test.go:5", "a/alias_test.go:5", "a/root_test.go:4", "a/lacks_test.go:4",
-		"a/since_test.go:5", "a/guard_test.go:7", "a/tagged_test.go:5", "a/named_test.go:3", "a/until_test.go:5", "a/virtual/ is listed",
+		"a/since_test.go:5", "a/guard_test.go:7", "a/tagged_test.go:5", "a/named_test.go:3", "a/until_test.go:5",
+		"a/virtual/ is listed",
 		"a/broken_test.go", "b/long.go has 601 lines",
 		"b/shrunk.go is listed", "b/gone.go is listed", "b/words.go:3",
 	}

@@ -101,9 +101,11 @@ var rules = []rule{
 		reason: "a quorum is made of the port; it does not know what its nodes are",
 	},
 	{
-		name:   "clients of the daemon are none",
-		of:     []string{"./agentclient/..."},
-		never:  append([]string{"./internal/daemon/claims/...", "./internal/daemon/api/...", "./internal/daemon/socket/..."}, adapters...),
+		name: "clients of the daemon are none",
+		of:   []string{"./agentclient/..."},
+		never: append(
+			[]string{"./internal/daemon/claims/...", "./internal/daemon/api/...", "./internal/daemon/socket/..."}, adapters...,
+		),
 		reach:  indirect,
 		reason: "a program that uses the daemon does not have the daemon in it",
 	},
@@ -201,15 +203,19 @@ var rules = []rule{
 		reason: "package tracing adds it to the ports, so that the rest is free of it",
 	},
 	{
-		name:   "the program chooses the SDK",
-		of:     []string{"./..."},
-		but:    []string{"./cmd/..."},
-		never:  []string{"go.opentelemetry.io/otel/sdk/...", "go.opentelemetry.io/otel/exporters/...", "go.opentelemetry.io/contrib/..."},
+		name: "the program chooses the SDK",
+		of:   []string{"./..."},
+		but:  []string{"./cmd/..."},
+		never: []string{
+			"go.opentelemetry.io/otel/sdk/...", "go.opentelemetry.io/otel/exporters/...", "go.opentelemetry.io/contrib/...",
+		},
 		reason: "a library uses the API of OpenTelemetry; exporters are for whoever runs it",
 	},
 	{
-		name:   "claims know no RPC",
-		of:     []string{"./internal/daemon/claims", "./internal/daemon/quota", "./internal/daemon/refusal", "./internal/daemon/socket"},
+		name: "claims know no RPC",
+		of: []string{
+			"./internal/daemon/claims", "./internal/daemon/quota", "./internal/daemon/refusal", "./internal/daemon/socket",
+		},
 		never:  []string{"connectrpc.com/...", "./proto/...", "./internal/daemon/api", "./internal/daemon/wire"},
 		reach:  indirect,
 		reason: "what clients hold does not depend on how they ask for it",
@@ -225,12 +231,15 @@ var rules = []rule{
 			"./events/natslog/...", "./events/audit/...", "./events/projection/...", "github.com/nats-io/...",
 			"github.com/prometheus/...", "go.opentelemetry.io/...",
 		}, ofDaemon...),
-		reach:  indirect,
-		reason: "they ask the daemon, which has all the rest; scripts start them again and again, and each package that is linked costs its initialisation",
+		reach: indirect,
+		reason: "they ask the daemon, which has all the rest; scripts start them again and again, and each package that is " +
+			"linked costs its initialisation",
 	},
 	{
-		name:   "whoever takes a lock reads no events",
-		of:     []string{"./cmd/lockagent/internal/cli", "./cmd/lockagent/internal/client", "./cmd/lockagent/internal/lockcmd"},
+		name: "whoever takes a lock reads no events",
+		of: []string{
+			"./cmd/lockagent/internal/cli", "./cmd/lockagent/internal/client", "./cmd/lockagent/internal/lockcmd",
+		},
 		never:  []string{"./events/..."},
 		reach:  indirect,
 		reason: "lock, acquire and release must start as fast as they can, and the daemon records what they do",
@@ -241,12 +250,14 @@ var rules = []rule{
 			"./cmd/lockagent/internal/eventscmd", "./cmd/lockagent/internal/eventlog", "./cmd/lockagent/internal/telemetry",
 		},
 		never: []string{
-			"./actor/...", "./channelapi/...", "./memstore/...", "./redisstore/...", "./quorum/...", "./internal/config", "./webui",
+			"./actor/...", "./channelapi/...", "./memstore/...", "./redisstore/...", "./quorum/...", "./internal/config",
+			"./webui",
 			"./internal/daemon", "./internal/daemon/api", "./internal/daemon/claims", "./internal/daemon/journal",
 			"./internal/daemon/state",
 		},
-		reach:  indirect,
-		reason: "an event log is read where no daemon runs; who has it is a server of NATS, a directory, a file, or the daemon that is asked",
+		reach: indirect,
+		reason: "an event log is read where no daemon runs; who has it is a server of NATS, a directory, a file, or the " +
+			"daemon that is asked",
 	},
 	{
 		name: "verbs do not know each other",
@@ -261,17 +272,19 @@ var rules = []rule{
 		name: "the page asks the daemon",
 		of:   []string{"./webui"},
 		never: []string{
-			"./actor/...", "./channelapi/...", "./internal/lockstate", "./internal/daemon", "./internal/daemon/api", "./internal/daemon/socket",
+			"./actor/...", "./channelapi/...", "./internal/lockstate", "./internal/daemon", "./internal/daemon/api",
+			"./internal/daemon/socket",
 			"./memstore/...", "./redisstore/...", "./tracing/...", "./quorum/...",
 		},
 		reason: "the page shows what the daemon and the event log tell; it computes no state of its own",
 	},
 	{
 		// Libraries may import the packages for a function that escapes. What costs is to execute a template, or to serve.
-		name:   "nobody calls methods by their names",
-		of:     []string{"./..."},
-		never:  []string{"html/template", "text/template", "net/rpc"},
-		reason: "a program that looks for methods by their names keeps all methods of all its types: half as many bytes again",
+		name:  "nobody calls methods by their names",
+		of:    []string{"./..."},
+		never: []string{"html/template", "text/template", "net/rpc"},
+		reason: "a program that looks for methods by their names keeps all methods of all its types: half as many bytes " +
+			"again",
 	},
 	{
 		name: "no test code in applications",

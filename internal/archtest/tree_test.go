@@ -30,7 +30,12 @@ type tree map[string]*pkg
 
 // list runs `go list` in the root of the module.
 func list(args ...string) (tree, error) {
-	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Doc,Standard,GoFiles,Imports,TestImports,XTestImports,Export"}, args...)...)
+	cmd := exec.Command(
+		"go",
+		append(
+			[]string{"list", "-deps", "-json=ImportPath,Doc,Standard,GoFiles,Imports,TestImports,XTestImports,Export"}, args...,
+		)...,
+	)
 	cmd.Dir = "../.."
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -11,8 +11,8 @@ import (
 func Foreign(other string) error { return foreign(Clock(), other) }
 
 func foreign(own, other string) error {
-	const unknown = "%s cannot read /proc/sys/kernel/random/boot_id, so nobody knows whether its clock is that of others; " +
-		"have it see that file: a unit of systemd needs ProcSubset=all"
+	const unknown = "%s cannot read /proc/sys/kernel/random/boot_id, so nobody knows whether its clock is that of " +
+		"others; have it see that file: a unit of systemd needs ProcSubset=all"
 	boot, _, _ := strings.Cut(own, "/")
 	otherBoot, _, _ := strings.Cut(other, "/")
 	switch {
@@ -25,5 +25,7 @@ func foreign(own, other string) error {
 	case boot == otherBoot:
 		return errors.New("the other process is in another time namespace, and has another clock; run both in the same one")
 	}
-	return errors.New("the other process is on another machine, or of another boot, and has another clock; use one of this machine")
+	return errors.New(
+		"the other process is on another machine, or of another boot, and has another clock; use one of this machine",
+	)
 }

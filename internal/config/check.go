@@ -6,7 +6,10 @@ import "strings"
 func (l *loading) check() {
 	s := &l.Settings
 	if s.Lease.Margin > s.Lease.Duration/2 {
-		l.blame("lease.margin", "must be at most half of lease.duration, which is %s, not %s", short(s.Lease.Duration), short(s.Lease.Margin))
+		l.blame(
+			"lease.margin", "must be at most half of lease.duration, which is %s, not %s", short(s.Lease.Duration),
+			short(s.Lease.Margin),
+		)
 	}
 	if s.Operator.Socket == s.Socket.Path {
 		l.blame("operator.socket", "must not be the same as socket.path")

@@ -10,7 +10,10 @@ const FileFlag = "config"
 // AddFlags adds a flag for each setting that has one, and one for the file. They take any value: [Load] checks it,
 // so that all errors come together.
 func AddFlags(flags *pflag.FlagSet) {
-	flags.String(FileFlag, "", "`file` with settings (or $"+fileVariable+"); by default $XDG_CONFIG_HOME/lockagent/config.yaml or "+systemFile)
+	flags.String(
+		FileFlag, "",
+		"`file` with settings (or $"+fileVariable+"); by default $XDG_CONFIG_HOME/lockagent/config.yaml or "+systemFile,
+	)
 	for _, s := range table {
 		if s.Flag == "" {
 			continue

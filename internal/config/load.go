@@ -90,7 +90,10 @@ func (l *loading) defaults() {
 func (l *loading) give(s *Setting, from Origin, text string) {
 	k := s.kind.(scalar)
 	if url, ok := k.(server); ok && from.Kind != FromVariable && address.HasSecret(text) {
-		l.problems.add(from, s.Key, "has a password or a token in it, which belongs into a file; name the file with %s", from.namesOf(url.secrets))
+		l.problems.add(
+			from, s.Key, "has a password or a token in it, which belongs into a file; name the file with %s",
+			from.namesOf(url.secrets),
+		)
 		return
 	}
 	if _, ok := k.(path); ok {

@@ -43,7 +43,9 @@ func TestTheFile(t *testing.T) {
 	h.Flags["config"], h.Dir = "lockagent/config.yaml", filepath.Dir(filepath.Dir(h.file)) // a relative one
 	h.expect(h.load(), "host", "by-home", "FILE:1")
 	h.Flags["config"] = "/no/such/file"
-	if got, want := h.problems(), []string{"/no/such/file: there is no such file; lockagent config default prints one"}; !slices.Equal(got, want) {
+	if got, want := h.problems(), []string{
+		"/no/such/file: there is no such file; lockagent config default prints one",
+	}; !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 	h.Flags["config"] = t.TempDir()
@@ -71,17 +73,28 @@ func TestHostDefaults(t *testing.T) {
 		environ                 string
 		state, socket, operator string
 	}{
-		{0, "HOME=/root XDG_RUNTIME_DIR=/run/user/0", "/var/lib/lockagent", "/run/lockagent/agent.sock", "/run/lockagent/agent-operator.sock"},
+		{
+			0, "HOME=/root XDG_RUNTIME_DIR=/run/user/0", "/var/lib/lockagent", "/run/lockagent/agent.sock",
+			"/run/lockagent/agent-operator.sock",
+		},
 		{7, "", "/var/lib/lockagent", "/var/lib/lockagent/agent.sock", "/var/lib/lockagent/agent-operator.sock"},
-		{7, "HOME=/h", "/h/.local/state/lockagent", "/h/.local/state/lockagent/agent.sock", "/h/.local/state/lockagent/agent-operator.sock"},
-		{7, "HOME=/h XDG_STATE_HOME=/s XDG_RUNTIME_DIR=/r", "/s/lockagent", "/r/lockagent/agent.sock", "/r/lockagent/agent-operator.sock"},
+		{
+			7, "HOME=/h", "/h/.local/state/lockagent", "/h/.local/state/lockagent/agent.sock",
+			"/h/.local/state/lockagent/agent-operator.sock",
+		},
+		{
+			7, "HOME=/h XDG_STATE_HOME=/s XDG_RUNTIME_DIR=/r", "/s/lockagent", "/r/lockagent/agent.sock",
+			"/r/lockagent/agent-operator.sock",
+		},
 		{7, "STATE_DIRECTORY=/s1:/s2 RUNTIME_DIRECTORY=/r1:/r2", "/s1", "/r1/agent.sock", "/r1/agent-operator.sock"},
 		{7, "HOME=/h LOCKAGENT_SOCKET=x/y", "/h/.local/state/lockagent", "/here/x/y", "/here/x/y-operator.sock"},
 	} {
 		h := newHost(t)
 		h.UID, h.Environ = test.uid, strings.Fields(test.environ)
 		s := h.load().Settings
-		if got := []string{s.StateDir, s.Socket.Path, s.Operator.Socket}; !slices.Equal(got, []string{test.state, test.socket, test.operator}) {
+		if got := []string{
+			s.StateDir, s.Socket.Path, s.Operator.Socket,
+		}; !slices.Equal(got, []string{test.state, test.socket, test.operator}) {
 			t.Errorf("user %d with %s has %q", test.uid, test.environ, got)
 		}
 	}
@@ -96,13 +109,21 @@ func TestHostDefaults(t *testing.T) {
 
 func TestPathsHaveVariables(t *testing.T) {
 	h := newHost(t)
-	h.Environ = append(h.Environ, "CREDENTIALS_DIRECTORY=/run/credentials", "LOCKAGENT_REDIS=redis://a", "LOCKAGENT_REDIS_PASSWORD_FILE=${CREDENTIALS_DIRECTORY}/b")
+	h.Environ = append(
+		h.Environ, "CREDENTIALS_DIRECTORY=/run/credentials", "LOCKAGENT_REDIS=redis://a",
+		"LOCKAGENT_REDIS_PASSWORD_FILE=${CREDENTIALS_DIRECTORY}/b",
+	)
 	h.write("redis: {sentinel_password_file: '${CREDENTIALS_DIRECTORY}/s'}\nstate_dir: ${NOTHING}/s")
-	if got, want := h.problems(), []string{"FILE:2: state_dir has ${NOTHING}, and there is no such variable in the environment"}; !slices.Equal(got, want) {
+	if got, want := h.problems(), []string{
+		"FILE:2: state_dir has ${NOTHING}, and there is no such variable in the environment",
+	}; !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 	h.write("state_dir: ${STATE_DIRECTORY}")
-	if got, want := h.problems(), []string{"FILE:1: state_dir has ${STATE_DIRECTORY}, and there is no such variable in the environment; systemd sets it for a service, and you can set it to try the file"}; !slices.Equal(got, want) {
+	if got, want := h.problems(), []string{
+		"FILE:1: state_dir has ${STATE_DIRECTORY}, and there is no such variable in the environment; systemd sets it for a " +
+			"service, and you can set it to try the file",
+	}; !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 	h.write("redis: {sentinel_password_file: '${CREDENTIALS_DIRECTORY}/s'}")
@@ -121,7 +142,8 @@ func TestRulesOfTheFile(t *testing.T) {
 `)
 	c := h.load()
 	r := c.Settings.Rules
-	if len(r) != 2 || !r[0].Match.Match("deploy/x") || r[0].Match.Match("deploy/x/y") || r[0].Allow != access.Acquire|access.Look ||
+	if len(r) != 2 || !r[0].Match.Match("deploy/x") || r[0].Match.Match("deploy/x/y") ||
+		r[0].Allow != access.Acquire|access.Look ||
 		!slices.Equal(r[0].Users, []string{"ann", "1002"}) || !slices.Equal(r[0].Groups, []string{"deploy"}) ||
 		!r[1].Match.Match("x/y") || r[1].Allow != 0 || r[1].Users != nil {
 		t.Errorf("got %+v", r)
@@ -134,7 +156,9 @@ func TestFlags(t *testing.T) {
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	flags.String("format", "text", "another flag")
 	AddFlags(flags)
-	if err := flags.Parse(strings.Fields("--lease 7 --format json --web-allow-break --redis=redis://a --config c.yaml")); err != nil {
+	if err := flags.Parse(
+		strings.Fields("--lease 7 --format json --web-allow-break --redis=redis://a --config c.yaml"),
+	); err != nil {
 		t.Fatal(err)
 	}
 	given := Given(flags)

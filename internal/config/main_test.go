@@ -18,7 +18,10 @@ func newHost(t *testing.T) *host {
 	dir := t.TempDir()
 	return &host{
 		t,
-		Inputs{Flags: make(map[string]string), Environ: []string{"XDG_CONFIG_HOME=" + dir}, Dir: "/here", UID: 1000, Hostname: "web-1.example"},
+		Inputs{
+			Flags: make(map[string]string), Environ: []string{"XDG_CONFIG_HOME=" + dir}, Dir: "/here", UID: 1000,
+			Hostname: "web-1.example",
+		},
 		filepath.Join(dir, "lockagent", "config.yaml"),
 	}
 }

@@ -34,7 +34,10 @@ func (p people) Groups() []string { return p.groups }
 func TestCheckNames(t *testing.T) {
 	host := people{[]string{"root", "deploy"}, []string{"lockagent", "www-data"}}
 	h := newHost(t)
-	h.write("socket: {group: lockagnet}\nrules:\n- {match: a, allow: [look], users: [depoly, 0, root, remote]}\n- match: b\n  allow: [look]\n  groups: [www-data, nothing-like-it, 33]\n")
+	h.write(
+		"socket: {group: lockagnet}\nrules:\n- {match: a, allow: [look], users: [depoly, 0, root, remote]}\n- match: b\n" +
+			"  allow: [look]\n  groups: [www-data, nothing-like-it, 33]\n",
+	)
 	c, err := Load(h.Inputs)
 	if err != nil {
 		t.Fatal(err)

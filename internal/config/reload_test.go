@@ -54,7 +54,9 @@ func TestReload(t *testing.T) {
 		}
 	}
 	next, _ := reload(t, c)
-	if _, changes := reload(t, next); !slices.Equal(changes, []string{"lease.duration: 30s -> 20s, restart true", "log.format: json -> text, restart true"}) {
+	if _, changes := reload(t, next); !slices.Equal(changes, []string{
+		"lease.duration: 30s -> 20s, restart true", "log.format: json -> text, restart true",
+	}) {
 		t.Errorf("after a reload, these changes are left: %q", changes)
 	}
 }
@@ -76,7 +78,8 @@ func TestAPasswordThatChangesIsAChange(t *testing.T) {
 	h.Environ = append(h.Environ, "LOCKAGENT_REDIS=redis://:hunter2@a")
 	c := h.load()
 	c.in.Environ = append(c.in.Environ, "LOCKAGENT_REDIS=redis://:hunter3@a")
-	if _, changes := reload(t, c); !slices.Equal(changes, []string{"redis.url: redis://:xxxxx@a -> redis://:xxxxx@a, restart true"}) {
+	want := []string{"redis.url: redis://:xxxxx@a -> redis://:xxxxx@a, restart true"}
+	if _, changes := reload(t, c); !slices.Equal(changes, want) {
 		t.Errorf("got %q", changes)
 	}
 }

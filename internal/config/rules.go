@@ -29,13 +29,17 @@ func (ruleList) text(field any) string {
 func (ruleList) schema(schema map[string]any) {
 	names := map[string]any{
 		"type": "array", "minItems": 1,
-		"items": map[string]any{"type": []string{"string", "integer"}, "minLength": 1, "minimum": 0, "maximum": math.MaxUint32},
+		"items": map[string]any{
+			"type": []string{"string", "integer"}, "minLength": 1, "minimum": 0, "maximum": math.MaxUint32,
+		},
 	}
 	schema["type"] = "array"
 	schema["items"] = map[string]any{
 		"type": "object", "additionalProperties": false, "required": []string{"match", "allow"},
 		"properties": map[string]any{
-			"match":  map[string]any{"type": "string", "minLength": 1, "description": "The names: * is any text without a slash, ** is any text."},
+			"match": map[string]any{
+				"type": "string", "minLength": 1, "description": "The names: * is any text without a slash, ** is any text.",
+			},
 			"allow":  map[string]any{"type": "array", "items": map[string]any{"type": "string", "enum": access.RightNames()}},
 			"users":  names,
 			"groups": names,
@@ -46,7 +50,9 @@ func (ruleList) schema(schema map[string]any) {
 // ruleText is a rule in one line, as it could be in the file.
 func ruleText(r access.Rule) string {
 	list := func(items []string) string { return "[" + strings.Join(items, ", ") + "]" }
-	text := fmt.Sprintf("{match: %q, allow: %s", r.Match, list(strings.FieldsFunc(r.Allow.String(), func(r rune) bool { return r == ',' })))
+	text := fmt.Sprintf(
+		"{match: %q, allow: %s", r.Match, list(strings.FieldsFunc(r.Allow.String(), func(r rune) bool { return r == ',' })),
+	)
 	if len(r.Users) > 0 {
 		text += ", users: " + list(r.Users)
 	}

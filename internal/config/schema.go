@@ -22,7 +22,9 @@ func Schema() map[string]any {
 
 // object is the schema of a mapping without other keys than those that are added to its properties.
 func object(help string) map[string]any {
-	return map[string]any{"type": "object", "description": help, "additionalProperties": false, "properties": map[string]any{}}
+	return map[string]any{
+		"type": "object", "description": help, "additionalProperties": false, "properties": map[string]any{},
+	}
 }
 
 func (s *Setting) schema() map[string]any {

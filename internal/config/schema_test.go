@@ -97,7 +97,8 @@ func TestSchemaAndParserAgree(t *testing.T) {
 	for text, good := range map[string]bool{
 		"{}": true, "null": true, "{redis: null}": true, "[]": false, "x": false, "{redis: []}": false, "{redis: x}": false,
 		"{redsi: {}}": false, "{redis: {ulr: x}}": false,
-		"{rules: []}": true, "{rules: [{match: a, allow: []}]}": true, "{rules: [{match: a, allow: [look], users: [5, a], groups: [x]}]}": true,
+		"{rules: []}": true, "{rules: [{match: a, allow: []}]}": true,
+		"{rules: [{match: a, allow: [look], users: [5, a], groups: [x]}]}": true,
 		"{rules: [{match: a}]}": false, "{rules: [{allow: []}]}": false, "{rules: [{match: a, allow: [brake]}]}": false,
 		"{rules: [{match: a, allow: [], users: [-1]}]}": false, "{rules: [{match: a, allow: [], users: ['']}]}": false,
 		"{rules: [{match: a, allow: [], users: [4294967296]}]}": false, "{rules: [{match: a, allow: [], users: []}]}": false,
@@ -109,7 +110,10 @@ func TestSchemaAndParserAgree(t *testing.T) {
 
 // file draws a file that looks like one, and has mistakes.
 func file(t *rapid.T) string {
-	words := []string{"''", "null", "5", "5s", "-1", "true", "x", "'5'", "[a]", "{}", "/p", "64MiB", "64M", "127.0.0.1:70", "0660", "'0660'", "keep", "redis://a", "\"a b\""}
+	words := []string{
+		"''", "null", "5", "5s", "-1", "true", "x", "'5'", "[a]", "{}", "/p", "64MiB", "64M", "127.0.0.1:70", "0660",
+		"'0660'", "keep", "redis://a", "\"a b\"",
+	}
 	for _, s := range table {
 		words = append(words, s.yaml(s.Example))
 	}
@@ -230,7 +234,10 @@ func TestSecrets(t *testing.T) {
 		}
 		return name
 	}
-	password, windows, empty, large := write("p", "hun/ter2\n"), write("w", "hunter 3\r\n"), write("e", "\n"), write("l", strings.Repeat("x", mostSecret+1))
+	password := write("p", "hun/ter2\n")
+	windows := write("w", "hunter 3\r\n")
+	empty := write("e", "\n")
+	large := write("l", strings.Repeat("x", mostSecret+1))
 	for _, test := range []struct {
 		redis Redis
 		want  string
@@ -238,14 +245,18 @@ func TestSecrets(t *testing.T) {
 		{Redis{URL: "redis://a:1/2"}, "redis://a:1/2"},
 		{Redis{URL: "redis://a:1/2", PasswordFile: password}, "redis://:hun%2Fter2@a:1/2"},
 		{Redis{URL: "redis://joe@a:1?addr=b:2", PasswordFile: windows}, "redis://joe:hunter%203@a:1?addr=b:2"},
-		{Redis{URL: "redis://a?master_set=m", SentinelPasswordFile: windows}, "redis://a?master_set=m&sentinel_password=hunter+3"},
+		{
+			Redis{URL: "redis://a?master_set=m", SentinelPasswordFile: windows},
+			"redis://a?master_set=m&sentinel_password=hunter+3",
+		},
 	} {
 		if got, err := test.redis.Address(); err != nil || got != test.want {
 			t.Errorf("%+v is at %s: %v", test.redis, got, err)
 		}
 	}
 	for name, says := range map[string]string{
-		filepath.Join(dir, "none"): "none: no such file or directory", empty: "e: the file is empty", large: "l: it has more than 64KiB", dir: "is a directory",
+		filepath.Join(dir, "none"): "none: no such file or directory", empty: "e: the file is empty",
+		large: "l: it has more than 64KiB", dir: "is a directory",
 	} {
 		for _, r := range []Redis{{URL: "redis://a", PasswordFile: name}, {URL: "redis://a", SentinelPasswordFile: name}} {
 			if got, err := r.Address(); err == nil || !strings.Contains(err.Error(), says) || got != "" {

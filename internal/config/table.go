@@ -432,10 +432,9 @@ var table = []*Setting{
 	{
 		Key: rulesKey, kind: ruleList{}, field: func(s *Settings) any { return &s.Rules }, Live: true,
 		Help: "Who may do what with which locks. The first rule counts that is for the user, or for one of the " +
-			"user's groups, and for the name. " +
-			"In match, * is any text without a slash and ** is any text. A rule without users and groups is for " +
-			"everybody. " +
-			"Without rules, the user of the daemon and root may do everything, and others nothing.",
+			"user's groups, and for the name. In match, * is any text without a slash and ** is any text. A rule without " +
+			"users and groups is for everybody. Without rules, the user of the daemon and root may do everything, and " +
+			"others nothing.",
 		Example: `[{match: "deploy/**", allow: [acquire, look, watch], groups: [deploy]}, ` +
 			`{match: "**", allow: [acquire, look, watch, operate], users: [root]}]`,
 	},

@@ -76,14 +76,17 @@ func leaves(of reflect.Type) (n int) {
 
 func TestSizes(t *testing.T) {
 	for text, want := range map[string]Size{
-		"0B": 0, "1B": 1, "1kB": 1000, "1KiB": 1024, "64MiB": 64 << 20, "3TB": 3e12, "1TiB": 1 << 40, "1025B": 1025, "8388607TiB": 8388607 << 40,
+		"0B": 0, "1B": 1, "1kB": 1000, "1KiB": 1024, "64MiB": 64 << 20, "3TB": 3e12, "1TiB": 1 << 40, "1025B": 1025,
+		"8388607TiB": 8388607 << 40,
 	} {
 		got, err := parseSize(text)
 		if err != nil || got != want || got.String() != text {
 			t.Errorf("%s is %d, %v: %v", text, got, got, err)
 		}
 	}
-	for _, text := range []string{"", "B", "1", "-1B", "1.5MiB", "1 B", "1mB", "9223372036854775808B", "8388608TiB", "+1B", "1_0B"} {
+	for _, text := range []string{
+		"", "B", "1", "-1B", "1.5MiB", "1 B", "1mB", "9223372036854775808B", "8388608TiB", "+1B", "1_0B",
+	} {
 		if got, err := parseSize(text); err == nil {
 			t.Errorf("%q is %d", text, got)
 		}

@@ -23,8 +23,8 @@ func newCertificate(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{"redis.test"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{"redis.test"},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -34,7 +34,10 @@ func newCertificate(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...)
+	return append(
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...,
+	)
 }
 
 func write(t *testing.T, name string, text []byte) string {
@@ -76,7 +79,8 @@ func handshake(t *testing.T, server, client *tls.Config) ([]byte, error) {
 func TestTLSOfRedis(t *testing.T) {
 	dir := t.TempDir()
 	theirs, ours := newCertificate(t), write(t, filepath.Join(dir, "client.pem"), newCertificate(t))
-	authority, stranger := write(t, filepath.Join(dir, "ca.pem"), theirs), write(t, filepath.Join(dir, "other.pem"), newCertificate(t))
+	authority := write(t, filepath.Join(dir, "ca.pem"), theirs)
+	stranger := write(t, filepath.Join(dir, "other.pem"), newCertificate(t))
 	pair, err := tls.X509KeyPair(theirs, theirs)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +119,8 @@ func TestTLSErrors(t *testing.T) {
 		t.Errorf("without settings about TLS there are %v: %v", cfg, err)
 	}
 	dir := t.TempDir()
-	one, other := write(t, filepath.Join(dir, "one.pem"), newCertificate(t)), write(t, filepath.Join(dir, "other.pem"), newCertificate(t))
+	one := write(t, filepath.Join(dir, "one.pem"), newCertificate(t))
+	other := write(t, filepath.Join(dir, "other.pem"), newCertificate(t))
 	none := write(t, filepath.Join(dir, "none.pem"), []byte("x"))
 	for says, r := range map[string]Redis{
 		"/no/such/file: no such file":                                    {CA: "/no/such/file"},

@@ -41,7 +41,8 @@ func TestEveryClientCanLock(t *testing.T) {
 			before := bootclock.Now()
 			first := c.acquire(t, &lockagentv1.AcquireRequest{Name: "door"})
 			g := first.granted()
-			if at := time.Duration(g.GetDeadline().GetBoottime()); g.GetToken() == 0 || g.GetClaim() == "" || g.GetSecret() == "" || at < before || at > before+time.Hour || g.GetDeadline().GetBootId() != bootclock.ID() {
+			if at := time.Duration(g.GetDeadline().GetBoottime()); g.GetToken() == 0 || g.GetClaim() == "" ||
+				g.GetSecret() == "" || at < before || at > before+time.Hour || g.GetDeadline().GetBootId() != bootclock.ID() {
 				t.Errorf("%v", g)
 			}
 			second := c.acquire(t, &lockagentv1.AcquireRequest{Name: "door"})
@@ -60,7 +61,9 @@ func TestEveryClientCanLock(t *testing.T) {
 			if e := second.ended(); e.GetReleased() == nil {
 				t.Errorf("%v", e)
 			}
-			if r, err := c.Release(background, &lockagentv1.ReleaseRequest{Claim: h.GetClaim(), Secret: h.GetSecret()}); err != nil || r.GetEnded() {
+			if r, err := c.Release(
+				background, &lockagentv1.ReleaseRequest{Claim: h.GetClaim(), Secret: h.GetSecret()},
+			); err != nil || r.GetEnded() {
 				t.Errorf("%v, %v", r, err)
 			}
 		})
@@ -147,7 +150,9 @@ func TestCurl(t *testing.T) {
 	d.client(t).acquire(t, &lockagentv1.AcquireRequest{Name: "door", Command: "make"}).granted()
 	call := func(procedure, body string) (answer map[string]any) {
 		t.Helper()
-		out, err := exec.Command(curl, "--silent", "--show-error", "--unix-socket", d.path, "--json", body, "http://localhost/"+procedure).Output()
+		out, err := exec.Command(
+			curl, "--silent", "--show-error", "--unix-socket", d.path, "--json", body, "http://localhost/"+procedure,
+		).Output()
 		if err == nil {
 			err = json.Unmarshal(out, &answer)
 		}
@@ -156,7 +161,8 @@ func TestCurl(t *testing.T) {
 		}
 		return answer
 	}
-	if got := fmt.Sprint(call("lockagent.v1.LookService/List", "{}")); !strings.Contains(got, "name:door") || !strings.Contains(got, "command:make") || !strings.Contains(got, "state:STATE_HELD") {
+	if got := fmt.Sprint(call("lockagent.v1.LookService/List", "{}")); !strings.Contains(got, "name:door") ||
+		!strings.Contains(got, "command:make") || !strings.Contains(got, "state:STATE_HELD") {
 		t.Error(got)
 	}
 	if got := fmt.Sprint(call("lockagent.v1.LockService/Release", `{"claim":"x"}`)); got != "map[]" {
@@ -165,7 +171,9 @@ func TestCurl(t *testing.T) {
 	if got := fmt.Sprint(call("grpc.health.v1.Health/Check", `{}`)); got != "map[status:SERVING]" {
 		t.Error(got)
 	}
-	if got := fmt.Sprint(call("lockagent.v1.LookService/List", `{"pageSize":-1}`)); !strings.Contains(got, "code:invalid_argument") || !strings.Contains(got, "page_size") {
+	if got := fmt.Sprint(
+		call("lockagent.v1.LookService/List", `{"pageSize":-1}`),
+	); !strings.Contains(got, "code:invalid_argument") || !strings.Contains(got, "page_size") {
 		t.Error(got)
 	}
 }
@@ -177,11 +185,15 @@ func TestDenialsAndRefusalsKeepTheirErrors(t *testing.T) {
 			lock := name + "/door"
 			g := c.acquire(t, &lockagentv1.AcquireRequest{Name: lock}).granted()
 			denied := wire.ToError(c.acquire(t, &lockagentv1.AcquireRequest{Name: lock, Try: true}).ended().GetDenied())
-			if held, ok := errors.AsType[*lockagent.HeldError](denied); !ok || held.Holder != g.GetClaim() || held.Name != lockagent.Name(lock) {
+			if held, ok := errors.AsType[*lockagent.HeldError](denied); !ok || held.Holder != g.GetClaim() ||
+				held.Name != lockagent.Name(lock) {
 				t.Errorf("%#v", denied)
 			}
-			denied = wire.ToError(c.acquire(t, &lockagentv1.AcquireRequest{Name: lock, Wait: durationpb.New(time.Millisecond)}).ended().GetDenied())
-			if late, ok := errors.AsType[*lockagent.WaitError](denied); !ok || !errors.Is(denied, lockagent.ErrTimeout) || late.Holder != g.GetClaim() {
+			denied = wire.ToError(
+				c.acquire(t, &lockagentv1.AcquireRequest{Name: lock, Wait: durationpb.New(time.Millisecond)}).ended().GetDenied(),
+			)
+			if late, ok := errors.AsType[*lockagent.WaitError](denied); !ok || !errors.Is(denied, lockagent.ErrTimeout) ||
+				late.Holder != g.GetClaim() {
 				t.Errorf("%#v", denied)
 			}
 			refused := func(req *lockagentv1.AcquireRequest, option string) {
@@ -200,10 +212,14 @@ func TestDenialsAndRefusalsKeepTheirErrors(t *testing.T) {
 			refused(&lockagentv1.AcquireRequest{Name: lock, Detach: true}, "detach")
 			refused(&lockagentv1.AcquireRequest{Name: lock, Wait: durationpb.New(0)}, "wait")
 			refused(&lockagentv1.AcquireRequest{Name: lock, Wait: durationpb.New(-1)}, "wait")
-			if e := c.acquire(t, &lockagentv1.AcquireRequest{Name: "a}b"}).ended(); e.GetDenied().GetReason() != lockagentv1.Reason_REASON_BAD_NAME {
+			if e := c.acquire(
+				t, &lockagentv1.AcquireRequest{Name: "a}b"},
+			).ended(); e.GetDenied().GetReason() != lockagentv1.Reason_REASON_BAD_NAME {
 				t.Errorf("%v", e)
 			}
-			if e := c.acquire(t, &lockagentv1.AcquireRequest{Name: "x", Kind: 99}).ended(); e.GetDenied().GetReason() != lockagentv1.Reason_REASON_BAD_OPTION {
+			if e := c.acquire(
+				t, &lockagentv1.AcquireRequest{Name: "x", Kind: 99},
+			).ended(); e.GetDenied().GetReason() != lockagentv1.Reason_REASON_BAD_OPTION {
 				t.Errorf("%v", e)
 			}
 			_, err := c.Release(background, &lockagentv1.ReleaseRequest{Claim: g.GetClaim(), Secret: "guess"})
@@ -224,15 +240,19 @@ func TestDetachedClaim(t *testing.T) {
 	}
 	s.end()
 	now := bootclock.Now()
-	r, err := c.Renew(background, &lockagentv1.RenewRequest{Claim: g.GetClaim(), Secret: g.GetSecret(), Ttl: durationpb.New(time.Minute)})
-	if at := time.Duration(r.GetExpires().GetBoottime()); err != nil || at < now+time.Minute || at > bootclock.Now()+time.Minute || r.GetDeadline() == nil {
+	r, err := c.Renew(background, &lockagentv1.RenewRequest{
+		Claim: g.GetClaim(), Secret: g.GetSecret(), Ttl: durationpb.New(time.Minute),
+	})
+	if at := time.Duration(r.GetExpires().GetBoottime()); err != nil || at < now+time.Minute ||
+		at > bootclock.Now()+time.Minute || r.GetDeadline() == nil {
 		t.Errorf("%v, %v", r, err)
 	}
 	check, err := c.Check(background, &lockagentv1.CheckRequest{Name: "door", Token: g.GetToken()})
 	if err != nil || !check.GetCurrent() || !check.GetHeld() {
 		t.Errorf("%v, %v", check, err)
 	}
-	if check, err := c.Check(background, &lockagentv1.CheckRequest{Name: "door", Token: g.GetToken() + 1}); err != nil || check.GetCurrent() {
+	if check, err := c.Check(background, &lockagentv1.CheckRequest{Name: "door", Token: g.GetToken() + 1}); err != nil ||
+		check.GetCurrent() {
 		t.Errorf("%v, %v", check, err)
 	}
 	again := c.attach(t, g.GetClaim(), g.GetSecret())
@@ -247,7 +267,9 @@ func TestLook(t *testing.T) {
 	d := run(t)
 	c := d.client(t)
 	for _, name := range []string{"a/1", "a/b/2", "c"} {
-		c.acquire(t, &lockagentv1.AcquireRequest{Name: name, Session: "job", Labels: map[string]string{"ticket": "7"}}).granted()
+		c.acquire(t, &lockagentv1.AcquireRequest{
+			Name: name, Session: "job", Labels: map[string]string{"ticket": "7"},
+		}).granted()
 	}
 	c.acquire(t, &lockagentv1.AcquireRequest{Name: "c"}).queued()
 	list := func(pattern string, size int32) (names []string) {
@@ -266,7 +288,9 @@ func TestLook(t *testing.T) {
 			}
 		}
 	}
-	for pattern, want := range map[string][]string{"": {"a/1", "a/b/2", "c"}, "a/*": {"a/1"}, "a/**": {"a/1", "a/b/2"}, "**": {"a/1", "a/b/2", "c"}, "[c]": nil} {
+	for pattern, want := range map[string][]string{
+		"": {"a/1", "a/b/2", "c"}, "a/*": {"a/1"}, "a/**": {"a/1", "a/b/2"}, "**": {"a/1", "a/b/2", "c"}, "[c]": nil,
+	} {
 		for size := range int32(4) {
 			if got := list(pattern, size); !slices.Equal(got, want) {
 				t.Errorf("%q: %q, want %q", pattern, got, want)
@@ -279,7 +303,9 @@ func TestLook(t *testing.T) {
 			t.Errorf("%q: %v, %v", name, page, err)
 		}
 	}
-	if _, err := c.look.List(background, &lockagentv1.ListRequest{Name: "c", Pattern: "**"}); !errors.Is(wire.Refused(err), lockagent.ErrBadOption) {
+	if _, err := c.look.List(
+		background, &lockagentv1.ListRequest{Name: "c", Pattern: "**"},
+	); !errors.Is(wire.Refused(err), lockagent.ErrBadOption) {
 		t.Errorf("a name and a pattern: %v", err)
 	}
 	got, err := c.look.Get(background, &lockagentv1.GetRequest{Name: "c"})
@@ -288,14 +314,17 @@ func TestLook(t *testing.T) {
 	}
 	l := got.GetLock()
 	h, w := l.GetHolders()[0], l.GetWaiters()[0]
-	if !got.GetHeld() || got.GetHolder() == "" || got.GetRemaining().AsDuration() <= 0 || l.GetHeld() != 1 || l.GetWaiting() != 1 || l.GetKind() != lockagentv1.Kind_KIND_PLAIN {
+	if !got.GetHeld() || got.GetHolder() == "" || got.GetRemaining().AsDuration() <= 0 || l.GetHeld() != 1 ||
+		l.GetWaiting() != 1 || l.GetKind() != lockagentv1.Kind_KIND_PLAIN {
 		t.Errorf("%v", got)
 	}
 	me, _ := client(own(t, d))
-	if p := h.GetClient(); int(p.GetPid()) != me.PID || p.GetUid() != me.UID || p.GetProgram() != me.Program || p.GetUser() == "" {
+	if p := h.GetClient(); int(p.GetPid()) != me.PID || p.GetUid() != me.UID || p.GetProgram() != me.Program ||
+		p.GetUser() == "" {
 		t.Errorf("the holder is %v", p)
 	}
-	if h.GetState() != lockagentv1.State_STATE_HELD || h.GetToken() == 0 || h.GetSince() == nil || h.GetLeft() == nil || h.GetSession() != "job" || h.GetLabels()["ticket"] != "7" {
+	if h.GetState() != lockagentv1.State_STATE_HELD || h.GetToken() == 0 || h.GetSince() == nil || h.GetLeft() == nil ||
+		h.GetSession() != "job" || h.GetLabels()["ticket"] != "7" {
 		t.Errorf("%v", h)
 	}
 	if w.GetState() != lockagentv1.State_STATE_WAITING || w.GetToken() != 0 {
@@ -359,22 +388,29 @@ func TestOperate(t *testing.T) {
 	c := d.client(t)
 	s := c.acquire(t, &lockagentv1.AcquireRequest{Name: "door"})
 	g := s.granted()
-	if _, err := c.operate.Break(background, &lockagentv1.BreakRequest{Name: "door", Token: g.GetToken() + 1}); !errors.Is(wire.Refused(err), lockagent.ErrNotHeld) {
+	if _, err := c.operate.Break(
+		background, &lockagentv1.BreakRequest{Name: "door", Token: g.GetToken() + 1},
+	); !errors.Is(wire.Refused(err), lockagent.ErrNotHeld) {
 		t.Error(err)
 	}
 	r, err := c.operate.Break(background, &lockagentv1.BreakRequest{Name: "door", Token: g.GetToken(), Reason: "stuck"})
 	if err != nil || !r.GetBroken() {
 		t.Errorf("%v, %v", r, err)
 	}
-	if lost := s.ended().GetLost(); lost.GetReason() != lockagentv1.LossReason_LOSS_REASON_BROKEN || !strings.HasSuffix(lost.GetOperator(), ": stuck") || lost.GetToken() != g.GetToken() {
+	if lost := s.ended().GetLost(); lost.GetReason() != lockagentv1.LossReason_LOSS_REASON_BROKEN ||
+		!strings.HasSuffix(lost.GetOperator(), ": stuck") || lost.GetToken() != g.GetToken() {
 		t.Errorf("%v", lost)
 	}
 	// One reader of two.
-	read := &lockagentv1.AcquireRequest{Name: "book", Kind: lockagentv1.Kind_KIND_READ_WRITE, Mode: lockagentv1.Mode_MODE_SHARED}
+	read := &lockagentv1.AcquireRequest{
+		Name: "book", Kind: lockagentv1.Kind_KIND_READ_WRITE, Mode: lockagentv1.Mode_MODE_SHARED,
+	}
 	ann, bob := c.acquire(t, read), c.acquire(t, read)
 	token := ann.granted().GetToken()
 	bob.granted()
-	if r, err := c.operate.Break(background, &lockagentv1.BreakRequest{Name: "book", Kind: read.GetKind(), Token: token}); err != nil || !r.GetBroken() {
+	if r, err := c.operate.Break(
+		background, &lockagentv1.BreakRequest{Name: "book", Kind: read.GetKind(), Token: token},
+	); err != nil || !r.GetBroken() {
 		t.Errorf("%v, %v", r, err)
 	}
 	if lost := ann.ended().GetLost(); lost.GetReason() != lockagentv1.LossReason_LOSS_REASON_BROKEN {
@@ -388,7 +424,9 @@ func TestOperate(t *testing.T) {
 
 	s = c.acquire(t, &lockagentv1.AcquireRequest{Name: "door"})
 	s.granted()
-	if _, err := c.operate.Drain(background, &lockagentv1.DrainRequest{Timeout: durationpb.New(2 * time.Hour)}); !errors.Is(wire.Refused(err), lockagent.ErrBadOption) {
+	if _, err := c.operate.Drain(
+		background, &lockagentv1.DrainRequest{Timeout: durationpb.New(2 * time.Hour)},
+	); !errors.Is(wire.Refused(err), lockagent.ErrBadOption) {
 		t.Error(err)
 	}
 	if left, err := c.operate.Drain(background, &lockagentv1.DrainRequest{}); err != nil || left.GetLeft() != 1 {
@@ -406,21 +444,28 @@ func TestOperate(t *testing.T) {
 	if !errors.Is(wire.Refused(err), refusal.ErrDraining) || connect.CodeOf(err) != connect.CodeUnavailable {
 		t.Error(err)
 	}
-	if _, err := c.operate.Drain(background, &lockagentv1.DrainRequest{Undo: true, Timeout: durationpb.New(time.Minute)}); !errors.Is(wire.Refused(err), lockagent.ErrBadOption) {
+	if _, err := c.operate.Drain(
+		background, &lockagentv1.DrainRequest{Undo: true, Timeout: durationpb.New(time.Minute)},
+	); !errors.Is(wire.Refused(err), lockagent.ErrBadOption) {
 		t.Error(err)
 	}
-	if r, err := c.operate.Drain(background, &lockagentv1.DrainRequest{Undo: true}); err != nil || !r.GetUndone() || r.GetLeft() != 1 {
+	if r, err := c.operate.Drain(background, &lockagentv1.DrainRequest{Undo: true}); err != nil || !r.GetUndone() ||
+		r.GetLeft() != 1 {
 		t.Errorf("%v, %v", r, err)
 	}
 	again := c.acquire(t, &lockagentv1.AcquireRequest{Name: "desk"})
 	again.granted()
 	again.end()
 	s.end()
-	if left, err := c.operate.Drain(background, &lockagentv1.DrainRequest{Timeout: durationpb.New(time.Minute)}); err != nil || left.GetLeft() != 0 || left.GetUndone() {
+	if left, err := c.operate.Drain(
+		background, &lockagentv1.DrainRequest{Timeout: durationpb.New(time.Minute)},
+	); err != nil || left.GetLeft() != 0 || left.GetUndone() {
 		t.Errorf("%v, %v", left, err)
 	}
 	d.book.End(0)
-	if _, err := c.operate.Drain(background, &lockagentv1.DrainRequest{Undo: true}); !errors.Is(wire.Refused(err), refusal.ErrDraining) {
+	if _, err := c.operate.Drain(
+		background, &lockagentv1.DrainRequest{Undo: true},
+	); !errors.Is(wire.Refused(err), refusal.ErrDraining) {
 		t.Error(err)
 	}
 }
@@ -428,7 +473,8 @@ func TestOperate(t *testing.T) {
 func TestShutdownTellsHoldersAndWaiters(t *testing.T) {
 	d := run(t)
 	for name, c := range d.clients(t) {
-		holder, waiter := c.acquire(t, &lockagentv1.AcquireRequest{Name: name}), c.acquire(t, &lockagentv1.AcquireRequest{Name: name})
+		holder := c.acquire(t, &lockagentv1.AcquireRequest{Name: name})
+		waiter := c.acquire(t, &lockagentv1.AcquireRequest{Name: name})
 		holder.granted()
 		waiter.queued()
 		watch, err := c.look.Watch(background, &lockagentv1.WatchRequest{})
@@ -471,15 +517,23 @@ func TestBadRequestsHarmNobody(t *testing.T) {
 		return r.StatusCode
 	}
 	for version := 1; version <= 2; version++ {
-		for _, path := range []string{"/", "/lockagent.v1.LockService/Acquire", "/lockagent.v1.LockService/Release", "/lockagent.v1.LookService/List", "/grpc.health.v1.Health/Check"} {
-			for _, kind := range []string{"application/json", "application/proto", "application/connect+proto", "application/connect+json", "application/grpc", "application/grpc-web", "text/plain"} {
+		for _, path := range []string{
+			"/", "/lockagent.v1.LockService/Acquire", "/lockagent.v1.LockService/Release", "/lockagent.v1.LookService/List",
+			"/grpc.health.v1.Health/Check",
+		} {
+			for _, kind := range []string{
+				"application/json", "application/proto", "application/connect+proto", "application/connect+json",
+				"application/grpc", "application/grpc-web", "text/plain",
+			} {
 				post(version, path, kind, strings.NewReader("\x00\x00\x00\x00\x05hello"))
 				post(version, path, kind, strings.NewReader("\x00\xff\xff\xff\xff"))
 				post(version, path, kind, http.NoBody)
 			}
 		}
 		huge := `{"claim":"` + strings.Repeat("x", 1<<20) + `"}`
-		if status := post(version, "/lockagent.v1.LockService/Release", "application/json", strings.NewReader(huge)); status == http.StatusOK {
+		if status := post(
+			version, "/lockagent.v1.LockService/Release", "application/json", strings.NewReader(huge),
+		); status == http.StatusOK {
 			t.Error("a huge request was served")
 		}
 	}
@@ -492,7 +546,9 @@ func TestBadRequestsHarmNobody(t *testing.T) {
 	if answer, _ := io.ReadAll(conn); !strings.Contains(string(answer), " 431 ") {
 		t.Errorf("a huge header: %.64q", answer)
 	}
-	if r, err := c.Release(background, &lockagentv1.ReleaseRequest{Claim: g.GetClaim(), Secret: g.GetSecret()}); err != nil || !r.GetEnded() {
+	if r, err := c.Release(
+		background, &lockagentv1.ReleaseRequest{Claim: g.GetClaim(), Secret: g.GetSecret()},
+	); err != nil || !r.GetEnded() {
 		t.Errorf("%v, %v", r, err)
 	}
 }
@@ -505,12 +561,17 @@ func TestBoundsOfTime(t *testing.T) {
 		a, acquire := b.client(fuzzerUID), procedureOf(lockagentv1connect.LockServiceAcquireProcedure)
 		var streams []*fuzzCall
 		for i, p := range protocols {
-			streams = append(streams, a.post(p, acquire, bytes.NewReader(p.body(acquire, &lockagentv1.AcquireRequest{Name: fmt.Sprint("mine/", i)}))))
+			streams = append(
+				streams,
+				a.post(p, acquire, bytes.NewReader(p.body(acquire, &lockagentv1.AcquireRequest{Name: fmt.Sprint("mine/", i)}))),
+			)
 		}
 		for begun, want := range map[string]string{
-			"POST /lockagent.v1.LockService/Release HTTP/1.1\r\n":                                                           "",
-			"POST /lockagent.v1.LockService/Release" + head + "json\r\nContent-Length: 10\r\n\r\n{":                         "deadline_exceeded",
-			"POST /lockagent.v1.LockService/Acquire" + head + "connect+json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n\x00": "deadline_exceeded",
+			"POST /lockagent.v1.LockService/Release HTTP/1.1\r\n": "",
+			"POST /lockagent.v1.LockService/Release" + head +
+				"json\r\nContent-Length: 10\r\n\r\n{": "deadline_exceeded",
+			"POST /lockagent.v1.LockService/Acquire" + head +
+				"connect+json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n\x00": "deadline_exceeded",
 		} {
 			if answer, _ := io.ReadAll(b.mute([]byte(begun))); !strings.Contains(string(answer), want) {
 				t.Errorf("%q: %q", begun, answer)

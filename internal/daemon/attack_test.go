@@ -32,10 +32,10 @@ import (
 //   - in webui: pages of other origins;
 //   - in events/natslog: a flood of events, in urgent_test.go;
 //   - in cmd/lockagent: settings of the daemon that no client can use, in client_settings_linux_test.go; a crash on a
-//     disk that is full, in disk_linux_test.go; a wrapper that is killed before a restart, in between_linux_test.go, and
-//     in worker_test.go of claims; passwords among the arguments of a command, in who_linux_test.go; what the port of
-//     the metrics tells everybody, in serve_process_test.go; what the unit keeps from a core and lets a user take, in
-//     systemd_test.go; and a journal that no daemon can start with, in badjournal_test.go, with the alert in
+//     disk that is full, in disk_linux_test.go; a wrapper that is killed before a restart, in between_linux_test.go,
+//     and in worker_test.go of claims; passwords among the arguments of a command, in who_linux_test.go; what the port
+//     of the metrics tells everybody, in serve_process_test.go; what the unit keeps from a core and lets a user take,
+//     in systemd_test.go; and a journal that no daemon can start with, in badjournal_test.go, with the alert in
 //     packaging_test.go;
 //   - in packages of cmd/lockagent: a place for the socket that others can occupy, in listen_linux_test.go of servecmd;
 //     and a process with the number of one that has ended, in run_linux_test.go of lockcmd.

@@ -39,8 +39,10 @@ func crowd(path string, many int) error {
 			return err
 		}
 		m := frame(0, marshal(&lockagentv1.AcquireRequest{Name: fmt.Sprint("crowd/", i%crowdLocks)}))
-		if _, err := fmt.Fprintf(conns[i], "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/connect+proto\r\nContent-Length: %d\r\n\r\n%s",
-			lockagentv1connect.LockServiceAcquireProcedure, len(m), m); err != nil {
+		if _, err := fmt.Fprintf(
+			conns[i], "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/connect+proto\r\nContent-Length: %d\r\n\r\n%s",
+			lockagentv1connect.LockServiceAcquireProcedure, len(m), m,
+		); err != nil {
 			return err
 		}
 	}
@@ -68,7 +70,9 @@ func linkedCrowd(path string, many int) error {
 		}
 		for at := range many / crowdLinks {
 			command := acquireAs(uint64(at), &lockagentv1.AcquireRequest{Name: fmt.Sprint("crowd/", at%crowdLocks)})
-			if err := submit.Send(&lockagentv1.SubmitRequest{Link: news.Msg().GetLink(), Commands: []*lockagentv1.Command{command}}); err != nil {
+			if err := submit.Send(&lockagentv1.SubmitRequest{
+				Link: news.Msg().GetLink(), Commands: []*lockagentv1.Command{command},
+			}); err != nil {
 				return err
 			}
 		}
@@ -102,7 +106,10 @@ func manyWait(t *testing.T, many int) {
 			}
 			// The runtime of Go raises the limit of a program to what the system allows.
 			if need := test.files*uint64(many) + 500; files.Cur < need {
-				machinetest.Needs(t, fmt.Errorf("a process may have %d open files, and the test needs %d; run: ulimit -Hn %d", files.Cur, need, need))
+				machinetest.Needs(
+					t,
+					fmt.Errorf("a process may have %d open files, and the test needs %d; run: ulimit -Hn %d", files.Cur, need, need),
+				)
 			}
 			d := run(t)
 			c := d.client(t)

@@ -91,15 +91,19 @@ const (
 	defaultRequest = 64 << 10
 	idleTime       = 2 * time.Minute // without a request
 	maxHeader      = 16 << 10
-	maxStreams     = 1 << 10     // at once, on one connection of HTTP/2; clients with more have links, or further connections
-	partingTime    = time.Second // for the last words to clients
+	// maxStreams is how many streams one connection of HTTP/2 has at once. Clients with more have links, or further
+	// connections.
+	maxStreams  = 1 << 10
+	partingTime = time.Second // for the last words to clients
 )
 
 // Start starts a daemon.
 func Start(cfg Config) (*Daemon, error) {
 	history, ok := lockagent.Layer[lockagent.History](cfg.Store)
 	if !ok {
-		return nil, &lockagent.OptionError{Option: "store", Reason: "a daemon asks the store for the time, so use one that has lockagent.History"}
+		return nil, &lockagent.OptionError{
+			Option: "store", Reason: "a daemon asks the store for the time, so use one that has lockagent.History",
+		}
 	}
 	users := newUserNames()
 	who := whoOf(users.name)
@@ -109,7 +113,8 @@ func Start(cfg Config) (*Daemon, error) {
 	cfg.ReadTime, cfg.MaxRequest = cmp.Or(cfg.ReadTime, defaultRead), cmp.Or(cfg.MaxRequest, defaultRequest)
 	if cfg.Access == nil {
 		cfg.Access, _ = access.New(access.Config{ // without rules there is nothing wrong
-			Self: uint32(os.Geteuid()), Directory: Directory{}, Now: time.Now, Refused: func(uid uint32, err error, unsaid uint64) {
+			Self: uint32(os.Geteuid()), Directory: Directory{}, Now: time.Now,
+			Refused: func(uid uint32, err error, unsaid uint64) {
 				cfg.Logger.Warn("lockagent: refused", "user", uid, "why", err, "unsaid", unsaid)
 			},
 		})
@@ -125,8 +130,9 @@ func Start(cfg Config) (*Daemon, error) {
 	}
 	d.rules = rules{cfg.Access}
 	d.api = api.Config{
-		Agent: agent, Book: d.book, Access: d.rules, Client: client, UserName: users.name, Who: who, NoCommands: cfg.NoCommands,
-		Log: cfg.Log, Numbers: cfg.Numbers, Ready: d.Ready, Life: life, Logger: cfg.Logger, MaxRequest: cfg.MaxRequest, Trace: cfg.Trace,
+		Agent: agent, Book: d.book, Access: d.rules, Client: client, UserName: users.name, Who: who,
+		NoCommands: cfg.NoCommands, Log: cfg.Log, Numbers: cfg.Numbers, Ready: d.Ready, Life: life, Logger: cfg.Logger,
+		MaxRequest: cfg.MaxRequest, Trace: cfg.Trace,
 	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -153,13 +159,21 @@ func Start(cfg Config) (*Daemon, error) {
 
 // begin begins the agent and its claims. They go on from the journal, if there is one.
 func begin(cfg *Config, who func(*claims.Request) lockagent.Who) (*claims.Book, *actor.Agent, error) {
-	agents := actor.Config{Store: cfg.Store, Recorder: cfg.Recorder, Logger: cfg.Logger, Lease: cfg.Lease, Margin: cfg.Margin, NoRest: cfg.NoRest}
-	books := claims.Config{Grace: cmp.Or(cfg.Grace, cfg.Lease, actor.DefaultLease), Started: started, Quotas: cfg.Access.Quotas(), Who: who}
+	agents := actor.Config{
+		Store: cfg.Store, Recorder: cfg.Recorder, Logger: cfg.Logger, Lease: cfg.Lease, Margin: cfg.Margin,
+		NoRest: cfg.NoRest,
+	}
+	books := claims.Config{
+		Grace: cmp.Or(cfg.Grace, cfg.Lease, actor.DefaultLease), Started: started, Quotas: cfg.Access.Quotas(), Who: who,
+	}
 	if cfg.Journal != nil {
 		agents.Journal, books.Journal = cfg.Journal, cfg.Journal
 		cfg.Journal.Tell(func(err error) {
 			if err != nil {
-				cfg.Logger.Error("lockagent: the journal cannot be written, so no new claims are taken until it can; what is held goes on", "error", err)
+				cfg.Logger.Error(
+					"lockagent: the journal cannot be written, so no new claims are taken until it can; what is held goes on",
+					"error", err,
+				)
 			} else {
 				cfg.Logger.Info("lockagent: the journal is written again, and new claims are taken")
 			}
@@ -167,7 +181,10 @@ func begin(cfg *Config, who func(*claims.Request) lockagent.Who) (*claims.Book, 
 	}
 	before := cfg.Recovered
 	if before.Dropped > 0 {
-		cfg.Logger.Warn("lockagent: the end of the journal does not count; it was cut off or, in another boot of the machine, damaged", "bytes", before.Dropped)
+		cfg.Logger.Warn(
+			"lockagent: the end of the journal does not count; it was cut off or, in another boot of the machine, damaged",
+			"bytes", before.Dropped,
+		)
 	}
 	records := make(map[string][]byte)
 	for id, data := range before.Records {
@@ -197,7 +214,10 @@ func begin(cfg *Config, who func(*claims.Request) lockagent.Who) (*claims.Book, 
 	}
 	goOn, over := book.Begin(agent)
 	if before.Agent != nil {
-		cfg.Logger.Info("lockagent: the daemon goes on with the claims of the one before", "claims", goOn, "ended", over, "same_boot", before.SameBoot)
+		cfg.Logger.Info(
+			"lockagent: the daemon goes on with the claims of the one before",
+			"claims", goOn, "ended", over, "same_boot", before.SameBoot,
+		)
 	}
 	return book, agent, nil
 }
@@ -207,7 +227,9 @@ func begin(cfg *Config, who func(*claims.Request) lockagent.Who) (*claims.Book, 
 func whoOf(userName func(uint32) string) func(*claims.Request) lockagent.Who {
 	host, _ := os.Hostname()
 	return func(r *claims.Request) lockagent.Who {
-		p := lockagent.Process{Host: host, Program: r.Client.Program, PID: r.Client.PID, User: userName(r.Client.UID), Command: r.Command}
+		p := lockagent.Process{
+			Host: host, Program: r.Client.Program, PID: r.Client.PID, User: userName(r.Client.UID), Command: r.Command,
+		}
 		if p.User == "" {
 			p.User = strconv.FormatUint(uint64(r.Client.UID), 10)
 		}

@@ -33,11 +33,18 @@ func FuzzConnection(f *testing.F) {
 		"POST /lockagent.v1.LockService/Release" + head + "json\r\nContent-Length: 13\r\n\r\n{\"claim\":\"x\"}",
 		"POST /lockagent.v1.LookService/List" + head + "json\r\nContent-Length: 2\r\n\r\n{}",
 		"GET /lockagent.v1.LookService/List?connect=v1&encoding=json&message={} HTTP/1.1\r\nHost: x\r\n\r\n",
-		fmt.Sprintf("POST /lockagent.v1.LockService/Acquire"+head+"connect+proto\r\nContent-Length: %d\r\n\r\n%s", len(acquire), acquire),
-		fmt.Sprintf("POST /lockagent.v1.LockService/Acquire"+head+"grpc-web\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(acquire), acquire),
+		fmt.Sprintf(
+			"POST /lockagent.v1.LockService/Acquire"+head+"connect+proto\r\nContent-Length: %d\r\n\r\n%s", len(acquire), acquire,
+		),
+		fmt.Sprintf(
+			"POST /lockagent.v1.LockService/Acquire"+head+"grpc-web\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n",
+			len(acquire), acquire,
+		),
 		"POST /lockagent.v1.LockService/Acquire" + head + "connect+proto\r\nContent-Length: 5\r\n\r\n\x00\xff\xff\xff\xff",
-		"POST /lockagent.v1.LockService/Release" + head + "proto\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\n\x1f\x8b\x08",
-		"POST /lockagent.v1.LockService/Release" + head + "json\r\nExpect: 100-continue\r\nConnect-Timeout-Ms: 99999999999999999999\r\nContent-Length: 9\r\n\r\n",
+		"POST /lockagent.v1.LockService/Release" + head +
+			"proto\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\n\x1f\x8b\x08",
+		"POST /lockagent.v1.LockService/Release" + head +
+			"json\r\nExpect: 100-continue\r\nConnect-Timeout-Ms: 99999999999999999999\r\nContent-Length: 9\r\n\r\n",
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 	} {
 		f.Add([]byte(seed))
@@ -157,7 +164,9 @@ func recorded(t testing.TB, p protocol) []byte {
 			kind = p.stream
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, baseURL+path, bytes.NewReader(p.body(of, &lockagentv1.AcquireRequest{Name: "mine/door"})))
+		req, err := http.NewRequestWithContext(
+			ctx, http.MethodPost, baseURL+path, bytes.NewReader(p.body(of, &lockagentv1.AcquireRequest{Name: "mine/door"})),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +224,8 @@ const repeated = "mine/repeated"
 // claim.
 func (a *fuzzClient) repeats() {
 	secret := strings.Repeat("r", claims.MinSecret)
-	acquire, attach := procedureOf(lockagentv1connect.LockServiceAcquireProcedure), procedureOf(lockagentv1connect.LockServiceAttachProcedure)
+	acquire := procedureOf(lockagentv1connect.LockServiceAcquireProcedure)
+	attach := procedureOf(lockagentv1connect.LockServiceAttachProcedure)
 	for range 2 + a.byte()%6 {
 		p := protocols[int(a.byte())%len(protocols)]
 		if a.byte()%4 == 3 {
@@ -300,8 +310,10 @@ func (a *fuzzClient) scalar(f protoreflect.FieldDescriptor) protoreflect.Value {
 // victim.
 func (a *fuzzClient) text() string {
 	words := []string{
-		"mine/door", "mine/desk", "mine/seats", victimLock, a.b.id, a.b.next, a.b.link, "job", strings.Repeat("m", claims.MinSecret), strings.Repeat("n", claims.MinSecret),
-		"guess", "**", "mine/*", "a}b", "\x00", strings.Repeat("x", 600), lockagentv1connect.LockServiceName, "", a.ownClaim(),
+		"mine/door", "mine/desk", "mine/seats", victimLock, a.b.id, a.b.next, a.b.link, "job",
+		strings.Repeat("m", claims.MinSecret), strings.Repeat("n", claims.MinSecret),
+		"guess", "**", "mine/*", "a}b", "\x00", strings.Repeat("x", 600), lockagentv1connect.LockServiceName, "",
+		a.ownClaim(),
 	}
 	i := int(a.byte())
 	if i < len(words)*8 {

@@ -31,7 +31,10 @@ import (
 // withLimits returns an access with limits. The user of the tests may do everything.
 func withLimits(t testing.TB, limits access.Limits) *access.Access {
 	t.Helper()
-	a, err := access.New(access.Config{Self: uint32(os.Geteuid()), Directory: Directory{}, Now: time.Now, Refused: func(uint32, error, uint64) {}, Limits: limits})
+	a, err := access.New(access.Config{
+		Self: uint32(os.Geteuid()), Directory: Directory{}, Now: time.Now, Refused: func(uint32, error, uint64) {},
+		Limits: limits,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +42,9 @@ func withLimits(t testing.TB, limits access.Limits) *access.Access {
 }
 
 // firstOf reads the first message of a stream, and returns what ends it, and its error.
-func firstOf[T any](t *testing.T, call func(context.Context) (*connect.ServerStreamForClient[T], error)) (end func(), err error) {
+func firstOf[T any](
+	t *testing.T, call func(context.Context) (*connect.ServerStreamForClient[T], error),
+) (end func(), err error) {
 	ctx, cancel := context.WithCancel(waittest.Context(t))
 	s, err := call(ctx)
 	if err != nil {
@@ -99,7 +104,8 @@ func TestStreamsThatOnlyWatchAreLimited(t *testing.T) {
 	}
 	for name, call := range refused {
 		err := call()
-		if quota, ok := errors.AsType[*refusal.QuotaError](wire.Refused(err)); !ok || quota.What != "streams" || quota.Limit != 2 || connect.CodeOf(err) != connect.CodeResourceExhausted {
+		if quota, ok := errors.AsType[*refusal.QuotaError](wire.Refused(err)); !ok || quota.What != "streams" ||
+			quota.Limit != 2 || connect.CodeOf(err) != connect.CodeResourceExhausted {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -136,10 +142,13 @@ func TestWatchesAreLimited(t *testing.T) {
 	}
 	more, err := watch()
 	defer more()
-	if quota, ok := errors.AsType[*refusal.QuotaError](wire.Refused(err)); !ok || quota.What != "streams that only watch" || quota.Limit != 1 {
+	if quota, ok := errors.AsType[*refusal.QuotaError](wire.Refused(err)); !ok ||
+		quota.What != "streams that only watch" || quota.Limit != 1 {
 		t.Errorf("a second one got %v", err)
 	}
-	if _, err := readRecords(t, c, &lockagentv1.ReadLogRequest{Watch: "**", Follow: true}); !errors.Is(wire.Refused(err), refusal.ErrQuota) {
+	if _, err := readRecords(
+		t, c, &lockagentv1.ReadLogRequest{Watch: "**", Follow: true},
+	); !errors.Is(wire.Refused(err), refusal.ErrQuota) {
 		t.Errorf("who reads the log beside it got %v", err)
 	}
 	c.acquire(t, &lockagentv1.AcquireRequest{Name: "door"}).granted()
@@ -167,7 +176,9 @@ func TestNumbersAreLimited(t *testing.T) {
 		return wire.Refused(err)
 	}
 	latch := func(name string, op lockagentv1.LatchOp) error {
-		_, err := lockagentv1connect.NewCountServiceClient(l.client(t).http, baseURL).Latch(background, &lockagentv1.LatchRequest{Name: name, Op: op, Count: 3})
+		_, err := lockagentv1connect.NewCountServiceClient(l.client(t).http, baseURL).Latch(
+			background, &lockagentv1.LatchRequest{Name: name, Op: op, Count: 3},
+		)
 		return wire.Refused(err)
 	}
 	ok := func(err error) {
@@ -179,7 +190,8 @@ func TestNumbersAreLimited(t *testing.T) {
 	refused := func(err error) {
 		t.Helper()
 		quota, is := errors.AsType[*refusal.QuotaError](err)
-		if !is || quota.What != refusal.Numbers || quota.Limit != 2 || !strings.Contains(err.Error(), "delete some, or have limits.numbers raised") {
+		if !is || quota.What != refusal.Numbers || quota.Limit != 2 ||
+			!strings.Contains(err.Error(), "delete some, or have limits.numbers raised") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -286,9 +298,11 @@ func TestTheLargestRequestIsTaken(t *testing.T) {
 		labels[fmt.Sprintf("%0*d", claims.MaxLabelLen, i)] = long(claims.MaxLabelLen)
 	}
 	d.client(t).acquire(t, &lockagentv1.AcquireRequest{
-		Name: long(lockagent.MaxNameLen), Session: long(refusal.MaxSession), Secret: long(claims.MaxSecret), Command: long(claims.MaxCommand), Labels: labels,
-		Kind: lockagentv1.Kind_KIND_PLAIN, Mode: lockagentv1.Mode_MODE_EXCLUSIVE, Wait: durationpb.New(lockagent.MaxLease), Lease: durationpb.New(lockagent.MaxLease),
-		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Outlive: true, NoReentry: true,
+		Name: long(lockagent.MaxNameLen), Session: long(refusal.MaxSession), Secret: long(claims.MaxSecret),
+		Command: long(claims.MaxCommand), Labels: labels,
+		Kind: lockagentv1.Kind_KIND_PLAIN, Mode: lockagentv1.Mode_MODE_EXCLUSIVE, Wait: durationpb.New(lockagent.MaxLease),
+		Lease: durationpb.New(lockagent.MaxLease), Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		Outlive: true, NoReentry: true,
 	}).granted()
 }
 

@@ -94,7 +94,9 @@ func releaseOf(ref uint64) *lockagentv1.Command {
 func TestLink(t *testing.T) {
 	r := run(t)
 	k := r.client(t).link(t)
-	k.send(acquireAs(1, &lockagentv1.AcquireRequest{Name: "door"}), acquireAs(2, &lockagentv1.AcquireRequest{Name: "door"}))
+	k.send(
+		acquireAs(1, &lockagentv1.AcquireRequest{Name: "door"}), acquireAs(2, &lockagentv1.AcquireRequest{Name: "door"}),
+	)
 	first := k.granted(1)
 	k.send(releaseOf(1))
 	// The release of 1 and the grant of 2 come in any order.
@@ -140,14 +142,17 @@ func TestALinkEndsWhenItsClientBreaksTheRules(t *testing.T) {
 	r := run(t)
 	for what, send := range map[string]func(k *testLink){
 		"a number twice": func(k *testLink) {
-			k.send(acquireAs(1, &lockagentv1.AcquireRequest{Name: "door"}), acquireAs(1, &lockagentv1.AcquireRequest{Name: "door"}))
+			k.send(
+				acquireAs(1, &lockagentv1.AcquireRequest{Name: "door"}), acquireAs(1, &lockagentv1.AcquireRequest{Name: "door"}),
+			)
 		},
 		"an empty command": func(k *testLink) { k.send(&lockagentv1.Command{Ref: 1}) },
 		"a message that is too large": func(k *testLink) {
 			k.send(acquireAs(1, &lockagentv1.AcquireRequest{Name: "door"}))
 			k.granted(1)
 			command := acquireAs(2, &lockagentv1.AcquireRequest{Name: "door", Command: strings.Repeat("x", 2*defaultRequest)})
-			_ = k.submit.Send(&lockagentv1.SubmitRequest{Commands: []*lockagentv1.Command{command}}) // the answer may come before its end
+			// The answer may come before its end.
+			_ = k.submit.Send(&lockagentv1.SubmitRequest{Commands: []*lockagentv1.Command{command}})
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -165,7 +170,8 @@ func TestALinkEndsWhenItsClientBreaksTheRules(t *testing.T) {
 	k := r.client(t).link(t)
 	k.id = "another"
 	k.send(releaseOf(1))
-	if _, err := k.submit.CloseAndReceive(); wire.Refused(err) != refusal.ErrNoClaim { //nolint:errorlint // it is that value
+	_, err := k.submit.CloseAndReceive()
+	if wire.Refused(err) != refusal.ErrNoClaim { //nolint:errorlint // it is that value
 		t.Errorf("a link that there is not: %v", err)
 	}
 }

@@ -87,15 +87,17 @@ func httpClient(t testing.TB, path string, version int) *http.Client {
 	protocols.SetUnencryptedHTTP2(version == 2)
 	var mu sync.Mutex
 	var conns []net.Conn // guarded by mu
-	transport := &http.Transport{Protocols: &protocols, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dialer(path)(ctx, network, address)
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil {
-			conns = append(conns, conn)
-		}
-		return conn, err
-	}}
+	transport := &http.Transport{
+		Protocols: &protocols, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer(path)(ctx, network, address)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				conns = append(conns, conn)
+			}
+			return conn, err
+		},
+	}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		mu.Lock()
@@ -119,7 +121,8 @@ type testClient struct {
 
 func clientOver(h *http.Client, options ...connect.ClientOption) *testClient {
 	return &testClient{
-		lockagentv1connect.NewLockServiceClient(h, baseURL, options...), lockagentv1connect.NewLookServiceClient(h, baseURL, options...),
+		lockagentv1connect.NewLockServiceClient(h, baseURL, options...),
+		lockagentv1connect.NewLookServiceClient(h, baseURL, options...),
 		lockagentv1connect.NewOperateServiceClient(h, baseURL, options...), h,
 	}
 }
@@ -166,7 +169,9 @@ func (c *testClient) attach(t testing.TB, claim, secret string) *stream {
 	})
 }
 
-func open(t testing.TB, call func(context.Context) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error)) *stream {
+func open(
+	t testing.TB, call func(context.Context) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error),
+) *stream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(background) // a deadline would be sent along, and be one of the claim
 	context.AfterFunc(waittest.Context(t), cancel)

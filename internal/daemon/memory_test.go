@@ -30,7 +30,12 @@ func TestMemoryOfAClaim(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		request := fmt.Appendf(nil, "POST /lockagent.v1.LockService/Acquire HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/connect+proto\r\nContent-Length: %d\r\n\r\n\x00", 5+len(message))
+		request := fmt.Appendf(
+			nil,
+			"POST /lockagent.v1.LockService/Acquire HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+
+				"Content-Type: application/connect+proto\r\nContent-Length: %d\r\n\r\n\x00",
+			5+len(message),
+		)
 		request = append(binary.BigEndian.AppendUint32(request, uint32(len(message))), message...)
 		if _, err := conn.Write(request); err != nil {
 			t.Fatal(err)

@@ -69,7 +69,9 @@ func (d *Daemon) ServePage(cfg PageConfig) {
 		},
 	})
 	p.server = &http.Server{
-		Handler:        http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r.WithContext(asUser(r.Context()))) }),
+		Handler: http.HandlerFunc(
+			func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r.WithContext(asUser(r.Context()))) },
+		),
 		ConnContext:    connUser,
 		BaseContext:    func(net.Listener) context.Context { return ctx },
 		ReadTimeout:    d.read,
@@ -110,10 +112,14 @@ func (d *Daemon) parts(ctx context.Context, storeName string) []webui.Part {
 	}
 	parts := []webui.Part{store}
 	if d.book.Drains() {
-		parts = append(parts, webui.Part{Name: "Daemon", Where: d.address, State: webui.PartBad, Say: "ends soon, and takes no new claims"})
+		parts = append(parts, webui.Part{
+			Name: "Daemon", Where: d.address, State: webui.PartBad, Say: "ends soon, and takes no new claims",
+		})
 	}
 	if d.journal != nil && d.journal.Err() != nil {
-		parts = append(parts, webui.Part{Name: "Journal", Where: "claims are refused", State: webui.PartBad, Say: d.journal.Err().Error()})
+		parts = append(parts, webui.Part{
+			Name: "Journal", Where: "claims are refused", State: webui.PartBad, Say: d.journal.Err().Error(),
+		})
 	}
 	return parts
 }
@@ -176,7 +182,8 @@ func (a pageAccess) Enter(ctx context.Context) (string, error) {
 	if !ok {
 		return "", &webui.Problem{
 			Status: http.StatusForbidden, Title: "The daemon does not know who you are",
-			Text: "The page is for users of its host, whom the kernel tells by their connections. From another machine, come through that host: ssh -L 7070:127.0.0.1:7070 HOST, with the port of the page, and open http://localhost:7070.",
+			Text: "The page is for users of its host, whom the kernel tells by their connections. From another machine, come " +
+				"through that host: ssh -L 7070:127.0.0.1:7070 HOST, with the port of the page, and open http://localhost:7070.",
 		}
 	}
 	name := a.userName(p.UID)

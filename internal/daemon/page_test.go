@@ -29,13 +29,16 @@ import (
 // servePage serves the page of a daemon on a listener.
 func (r *running) servePage(t *testing.T, listener net.Listener) {
 	t.Helper()
-	log, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{InProcess: natstest.Start(t, natsserver.Config{})}})
+	log, err := natslog.OpenReader(natslog.ReaderConfig{
+		Connection: natslog.Connection{InProcess: natstest.Start(t, natsserver.Config{})},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(log.Close)
 	r.ServePage(PageConfig{
-		Listener: listener, Log: log, StoreName: "memory", Parts: func() []webui.Part { return nil }, AllowBreak: func() bool { return true },
+		Listener: listener, Log: log, StoreName: "memory", Parts: func() []webui.Part { return nil },
+		AllowBreak: func() bool { return true },
 	})
 }
 
@@ -76,7 +79,8 @@ func TestPageSaysThatTheDaemonDrains(t *testing.T) {
 		t.Errorf("%d: %s", status, text)
 	}
 	r.book.Drain(0)
-	if _, text = pageOf(t, "tcp", listener.Addr().String(), "/"); !strings.Contains(text, "answers") || !strings.Contains(text, "ends soon") {
+	if _, text = pageOf(t, "tcp", listener.Addr().String(), "/"); !strings.Contains(text, "answers") ||
+		!strings.Contains(text, "ends soon") {
 		t.Error(text)
 	}
 }
@@ -88,7 +92,9 @@ func TestPageIsNotForStrangers(t *testing.T) {
 	r.servePage(t, listenFor(t, "unix", path))
 	claim := r.client(t).acquire(t, &lockagentv1.AcquireRequest{Name: "door"})
 	claim.granted()
-	for _, page := range []string{"/", "/locks", "/lock?name=door", "/lock.json?name=door", "/events", "/live/", "/live/events"} {
+	for _, page := range []string{
+		"/", "/locks", "/lock?name=door", "/lock.json?name=door", "/events", "/live/", "/live/events",
+	} {
 		status, text := pageOf(t, "unix", path, page)
 		if status != http.StatusForbidden || !strings.Contains(text, "ssh -L") || strings.Contains(text, ">door<") {
 			t.Errorf("%s: %d: %s", page, status, text)
@@ -154,7 +160,9 @@ func TestPageHasAReserve(t *testing.T) {
 			}
 		}
 	}
-	for uid, want := range map[int]int{greedy: http.StatusServiceUnavailable, other: http.StatusServiceUnavailable, 0: http.StatusOK} {
+	for uid, want := range map[int]int{
+		greedy: http.StatusServiceUnavailable, other: http.StatusServiceUnavailable, 0: http.StatusOK,
+	} {
 		if status := ask(uid, "/live/locks"); status != want {
 			t.Errorf("a stream of user %d: %d, want %d", uid, status, want)
 		}

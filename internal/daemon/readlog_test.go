@@ -57,11 +57,16 @@ func (l *fakeLog) Replay(ctx context.Context, from natslog.From, filter events.F
 }
 
 func recordOf(position uint64, kind lockagent.EventKind, lock lockagent.Name) events.Record {
-	return events.Record{Position: position, Epoch: 1, Seq: position, Event: lockagent.Event{Kind: kind, Lock: lock, Agent: "host-1", Time: time.Unix(1_800_000_000, 0)}}
+	return events.Record{
+		Position: position, Epoch: 1, Seq: position,
+		Event: lockagent.Event{Kind: kind, Lock: lock, Agent: "host-1", Time: time.Unix(1_800_000_000, 0)},
+	}
 }
 
 // readRecords returns what a client is told of the log.
-func readRecords(t *testing.T, c *testClient, req *lockagentv1.ReadLogRequest) (told []*lockagentv1.LogRecord, err error) {
+func readRecords(
+	t *testing.T, c *testClient, req *lockagentv1.ReadLogRequest,
+) (told []*lockagentv1.LogRecord, err error) {
 	t.Helper()
 	s, err := c.look.ReadLog(waittest.Context(t), req)
 	if err != nil {
@@ -88,7 +93,9 @@ func eventOf(t *testing.T, told *lockagentv1.LogRecord) (event events.Record) {
 }
 
 // readLog returns what a client is told of the log: the records with their places, and what is wrong.
-func readLog(t *testing.T, c *testClient, req *lockagentv1.ReadLogRequest) (records []events.Record, wrong []string, err error) {
+func readLog(
+	t *testing.T, c *testClient, req *lockagentv1.ReadLogRequest,
+) (records []events.Record, wrong []string, err error) {
 	t.Helper()
 	all, err := readRecords(t, c, req)
 	for _, told := range all {
@@ -114,7 +121,8 @@ func may(t *testing.T, rights access.Right) *access.Access {
 		t.Fatal(err)
 	}
 	rules, err := access.New(access.Config{
-		Directory: Directory{}, Rules: []access.Rule{{Match: all, Allow: rights}}, Now: time.Now, Refused: func(uint32, error, uint64) {},
+		Directory: Directory{}, Rules: []access.Rule{{Match: all, Allow: rights}}, Now: time.Now,
+		Refused: func(uint32, error, uint64) {},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -127,10 +135,12 @@ func TestReadLog(t *testing.T) {
 	stored := time.Unix(1_800_000_001, 123_000).UTC()
 	log := &fakeLog{
 		state: natslog.StreamState{
-			Name: "LOCKAGENT", Created: stored.Add(-time.Hour), First: 7, Last: 20, Begins: stored.Add(-time.Minute), Missing: 2, Shared: true, Now: stored,
+			Name: "LOCKAGENT", Created: stored.Add(-time.Hour), First: 7, Last: 20, Begins: stored.Add(-time.Minute), Missing: 2,
+			Shared: true, Now: stored,
 		},
 		records: []events.Record{
-			recordOf(7, lockagent.EventAgentStarted, ""), recordOf(8, lockagent.EventGranted, "orders/42"), recordOf(8, lockagent.EventReleased, "orders/42"),
+			recordOf(7, lockagent.EventAgentStarted, ""), recordOf(8, lockagent.EventGranted, "orders/42"),
+			recordOf(8, lockagent.EventReleased, "orders/42"),
 			recordOf(9, lockagent.EventAlive, ""), recordOf(10, 0, ""), recordOf(14, lockagent.EventLost, "secret"),
 		},
 		errs: map[int]error{4: &events.DecodeError{Position: 10, Err: errors.New("no JSON")}},
@@ -164,8 +174,9 @@ func TestReadLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			state := natslog.StreamState{
-				Name: told.GetName(), Created: told.GetCreated().AsTime(), First: told.GetFirst(), Last: told.GetLast(), Begins: told.GetBegins().AsTime(),
-				Missing: told.GetMissing(), Shared: told.GetShared(), Now: told.GetNow().AsTime(),
+				Name: told.GetName(), Created: told.GetCreated().AsTime(), First: told.GetFirst(), Last: told.GetLast(),
+				Begins: told.GetBegins().AsTime(), Missing: told.GetMissing(), Shared: told.GetShared(),
+				Now: told.GetNow().AsTime(),
 			}
 			if state != log.state {
 				t.Errorf("the log has\n%+v, want\n%+v", state, log.state)
@@ -182,10 +193,13 @@ func TestReadLogIsForOperators(t *testing.T) {
 	if err = wire.Refused(err); !errors.Is(err, refusal.ErrForbidden) || len(got) > 0 {
 		t.Errorf("told %v, %v", got, err)
 	}
-	if _, err := c.look.GetLog(waittest.Context(t), &lockagentv1.GetLogRequest{}); !errors.Is(wire.Refused(err), refusal.ErrForbidden) {
+	if _, err := c.look.GetLog(
+		waittest.Context(t), &lockagentv1.GetLogRequest{},
+	); !errors.Is(wire.Refused(err), refusal.ErrForbidden) {
 		t.Errorf("got %v", err)
 	}
-	c = run(t, func(cfg *Config) { cfg.Log, cfg.Access = log, may(t, access.Acquire|access.Look|access.Operate) }).client(t)
+	operators := func(cfg *Config) { cfg.Log, cfg.Access = log, may(t, access.Acquire|access.Look|access.Operate) }
+	c = run(t, operators).client(t)
 	got, _, err = readLog(t, c, &lockagentv1.ReadLogRequest{Watch: "secret"})
 	if err = wire.Refused(err); !errors.Is(err, refusal.ErrForbidden) || len(got) > 0 {
 		t.Errorf("who may not watch is told %v, %v", got, err)

@@ -137,7 +137,8 @@ func leave(t *testing.T, client func(*lives, testing.TB) *testClient) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	again := c.attach(t, g.GetClaim(), g.GetSecret())
-	if h := again.granted(); h.GetToken() != g.GetToken() || h.GetDeadline().GetBoottime() < g.GetDeadline().GetBoottime() {
+	if h := again.granted(); h.GetToken() != g.GetToken() ||
+		h.GetDeadline().GetBoottime() < g.GetDeadline().GetBoottime() {
 		t.Errorf("%v, and before %v", h, g)
 	}
 	waits := c.attach(t, q.GetClaim(), q.GetSecret())
@@ -193,8 +194,12 @@ func TestNumbersAfterARestart(t *testing.T) {
 	ask("gone", lockagent.Semaphore, lockagent.TrySetPermits, 5)
 	ask("gone", lockagent.Semaphore, lockagent.DeletePermits, 0)
 	ask("slots", lockagent.Permits, lockagent.TrySetPermits, 3)
-	l.client(t).acquire(t, &lockagentv1.AcquireRequest{Name: "seats", Kind: lockagentv1.Kind_KIND_SEMAPHORE, Permits: 3}).granted()
-	slot := l.client(t).acquire(t, &lockagentv1.AcquireRequest{Name: "slots", Kind: lockagentv1.Kind_KIND_PERMITS}).granted()
+	l.client(t).acquire(t, &lockagentv1.AcquireRequest{
+		Name: "seats", Kind: lockagentv1.Kind_KIND_SEMAPHORE, Permits: 3,
+	}).granted()
+	slot := l.client(t).acquire(t, &lockagentv1.AcquireRequest{
+		Name: "slots", Kind: lockagentv1.Kind_KIND_PERMITS,
+	}).granted()
 	count(lockagent.LatchSet, 3)
 	count(lockagent.LatchDown, 0)
 	for range 3 {
@@ -206,9 +211,12 @@ func TestNumbersAfterARestart(t *testing.T) {
 			exists      bool
 			free, taken int
 		}{
-			{"seats", lockagent.Semaphore, true, 1, 3}, {"gone", lockagent.Semaphore, false, 0, 0}, {"slots", lockagent.Permits, true, 2, 1},
+			{"seats", lockagent.Semaphore, true, 1, 3},
+			{"gone", lockagent.Semaphore, false, 0, 0},
+			{"slots", lockagent.Permits, true, 2, 1},
 		} {
-			if r := ask(want.name, want.kind, lockagent.ReadPermits, 0); r.Exists != want.exists || r.Free != want.free || r.Taken != want.taken {
+			if r := ask(want.name, want.kind, lockagent.ReadPermits, 0); r.Exists != want.exists || r.Free != want.free ||
+				r.Taken != want.taken {
 				t.Errorf("%+v, want %+v", r, want)
 			}
 		}
@@ -236,7 +244,9 @@ func TestTokensAfterARestart(t *testing.T) {
 			t.Errorf("token %d after %d", g.GetToken(), last)
 		}
 		last = g.GetToken()
-		if _, err := l.client(t).Release(background, &lockagentv1.ReleaseRequest{Claim: g.GetClaim(), Secret: g.GetSecret()}); err != nil {
+		if _, err := l.client(t).Release(
+			background, &lockagentv1.ReleaseRequest{Claim: g.GetClaim(), Secret: g.GetSecret()},
+		); err != nil {
 			t.Fatal(err)
 		}
 		l.end(l.Leave)
@@ -251,7 +261,10 @@ func restartWithMany(t *testing.T, many int) time.Duration {
 	l := newLives(t, nil)
 	me := claims.Client{PID: os.Getpid(), UID: uint32(os.Getuid()), Started: started(os.Getpid())}
 	for i := range many {
-		s, err := l.book.Acquire(claims.Request{Client: me, Name: lockagent.Name(fmt.Sprint("orders/", i/2)), Command: "test", Secret: fmt.Sprintf("secret-%020d", i)})
+		s, err := l.book.Acquire(claims.Request{
+			Client: me, Name: lockagent.Name(fmt.Sprint("orders/", i/2)), Command: "test",
+			Secret: fmt.Sprintf("secret-%020d", i),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +327,8 @@ func eventLogAndJournal(t *testing.T, lives, each int) {
 	}()
 	compare := func() {
 		t.Helper()
-		waittest.Until(t, "the event log and the journal say the same", func() bool { // the last streams may not have ended yet
+		waittest.Until(t, "the event log and the journal say the same", func() bool {
+			// The last streams may not have ended yet.
 			if err := publisher.Flush(ctx); err != nil {
 				t.Fatal(err)
 			}

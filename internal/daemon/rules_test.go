@@ -32,8 +32,11 @@ func TestAccess(t *testing.T) {
 	var told atomic.Int32
 	limited, err := access.New(access.Config{
 		Directory: Directory{},
-		Rules:     []access.Rule{{Users: []string{me.Username}, Match: all}, {Match: all, Allow: access.Acquire | access.Look | access.Operate}},
-		Now:       time.Now, Refused: func(uint32, error, uint64) { told.Add(1) },
+		Rules: []access.Rule{
+			{Users: []string{me.Username}, Match: all},
+			{Match: all, Allow: access.Acquire | access.Look | access.Operate},
+		},
+		Now: time.Now, Refused: func(uint32, error, uint64) { told.Add(1) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +73,9 @@ func TestAccess(t *testing.T) {
 		t.Error("a request without a connection has a client")
 	}
 	nobody := rules{limited}
-	for what, err := range map[string]error{"look": nobody.Look(background, "door"), "enter": nobody.Enter(background, true)} {
+	for what, err := range map[string]error{
+		"look": nobody.Look(background, "door"), "enter": nobody.Enter(background, true),
+	} {
 		if !errors.Is(err, refusal.ErrForbidden) {
 			t.Errorf("%s without a connection: %v", what, err)
 		}
@@ -94,7 +99,8 @@ func TestAccess(t *testing.T) {
 		return n
 	}
 	before := count()
-	if got, err := c.look.List(background, &lockagentv1.ListRequest{OnlyVisible: true}); err != nil || len(got.GetLocks()) != 0 || count() != before {
+	if got, err := c.look.List(background, &lockagentv1.ListRequest{OnlyVisible: true}); err != nil ||
+		len(got.GetLocks()) != 0 || count() != before {
 		t.Errorf("what is visible is %v, %v, with %d refusals after %d", got, err, count(), before)
 	}
 
@@ -102,14 +108,19 @@ func TestAccess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := limited.Replace([]access.Rule{{Match: one, Allow: access.Look}, {Match: all, Allow: access.Acquire}}, access.Limits{Claims: 1, NameLen: 9}); err != nil {
+	if err := limited.Replace(
+		[]access.Rule{{Match: one, Allow: access.Look}, {Match: all, Allow: access.Acquire}},
+		access.Limits{Claims: 1, NameLen: 9},
+	); err != nil {
 		t.Fatal(err)
 	}
 	c.acquire(t, &lockagentv1.AcquireRequest{Name: "b"}).granted()
 	if got, err := c.look.List(background, &lockagentv1.ListRequest{}); err != nil || len(got.GetLocks()) != 0 {
 		t.Errorf("%v, %v", got, err)
 	}
-	for name, want := range map[string]error{"c": refusal.ErrQuota, "a": refusal.ErrForbidden, "0123456789": lockagent.ErrBadName} {
+	for name, want := range map[string]error{
+		"c": refusal.ErrQuota, "a": refusal.ErrForbidden, "0123456789": lockagent.ErrBadName,
+	} {
 		s, err := c.Acquire(background, &lockagentv1.AcquireRequest{Name: name})
 		if err == nil {
 			s.Receive()

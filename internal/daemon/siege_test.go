@@ -155,7 +155,10 @@ func besiege(t testing.TB, changes ...func(*Config)) *besieged {
 		uid := uint32(c.RemoteAddr().(userAddr))
 		return socket.NewContext(ctx, socket.Peer{PID: 1 << 30, UID: uid, GID: uid})
 	}
-	victim := claims.Request{Client: claims.Client{PID: 1 << 30, UID: victimUID}, Name: victimLock, Session: "job", Secret: strings.Repeat("s", claims.MinSecret)}
+	victim := claims.Request{
+		Client: claims.Client{PID: 1 << 30, UID: victimUID}, Name: victimLock, Session: "job",
+		Secret: strings.Repeat("s", claims.MinSecret),
+	}
 	b.held, err = b.d.book.Acquire(victim)
 	b.must(err)
 	victim.Session, victim.Secret = "", ""
@@ -214,7 +217,8 @@ func (b *besieged) unhurt() {
 		}
 	}
 	l := b.d.book.Lock(victimLock)
-	if len(l.Holders) != 1 || l.Holders[0].ID != b.id || l.Holders[0].Token != b.token || l.Holders[0].State != claims.Held ||
+	if len(l.Holders) != 1 || l.Holders[0].ID != b.id || l.Holders[0].Token != b.token ||
+		l.Holders[0].State != claims.Held ||
 		len(l.Waiters) < 1 || l.Waiters[0].ID != b.next || l.Waiters[0].State != claims.Waiting {
 		b.t.Fatalf("the lock of the victim is %+v", l)
 	}
@@ -260,7 +264,12 @@ func (b *besieged) gone() {
 func (b *besieged) end() {
 	b.t.Helper()
 	b.unhurt()
-	b.victim.submits(&lockagentv1.SubmitRequest{Link: b.link, Commands: []*lockagentv1.Command{acquireAs(1, &lockagentv1.AcquireRequest{Name: "theirs/desk", Wait: durationpb.New(time.Hour)})}})
+	b.victim.submits(&lockagentv1.SubmitRequest{
+		Link: b.link,
+		Commands: []*lockagentv1.Command{
+			acquireAs(1, &lockagentv1.AcquireRequest{Name: "theirs/desk", Wait: durationpb.New(time.Hour)}),
+		},
+	})
 	synctest.Wait()
 	if !bytes.Contains(b.victim.link.beginning(), []byte("-7")) { // part of the id of the new claim
 		b.t.Errorf("the link of the victim says %q", b.victim.link.beginning())
@@ -288,7 +297,8 @@ var procedures = allProcedures()
 
 func allProcedures() (all []procedure) {
 	for _, file := range []protoreflect.FileDescriptor{
-		lockagentv1.File_lockagent_v1_lock_proto, lockagentv1.File_lockagent_v1_look_proto, lockagentv1.File_lockagent_v1_operate_proto,
+		lockagentv1.File_lockagent_v1_lock_proto, lockagentv1.File_lockagent_v1_look_proto,
+		lockagentv1.File_lockagent_v1_operate_proto,
 		lockagentv1.File_lockagent_v1_count_proto, healthv1.File_grpc_health_v1_health_proto,
 	} {
 		for i := range file.Services().Len() {
@@ -299,7 +309,9 @@ func allProcedures() (all []procedure) {
 				if err != nil {
 					panic(err)
 				}
-				all = append(all, procedure{fmt.Sprintf("/%s/%s", service.FullName(), m.Name()), input, m.IsStreamingServer() || m.IsStreamingClient()})
+				all = append(all, procedure{
+					fmt.Sprintf("/%s/%s", service.FullName(), m.Name()), input, m.IsStreamingServer() || m.IsStreamingClient(),
+				})
 			}
 		}
 	}
@@ -377,9 +389,14 @@ func (b *besieged) client(uid uint32) *fuzzClient {
 		protocols.SetUnencryptedHTTP2(version == 2)
 		// It takes little of what it does not read.
 		window := &http.HTTP2Config{MaxReceiveBufferPerStream: 1 << 16, MaxReceiveBufferPerConnection: 1 << 16}
-		a.http[version] = &http.Client{Transport: &http.Transport{Protocols: &protocols, HTTP2: window, DisableCompression: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
-			return b.dial(uid), nil
-		}}}
+		a.http[version] = &http.Client{
+			Transport: &http.Transport{
+				Protocols: &protocols, HTTP2: window, DisableCompression: true,
+				DialContext: func(context.Context, string, string) (net.Conn, error) {
+					return b.dial(uid), nil
+				},
+			},
+		}
 	}
 	return a
 }

@@ -28,7 +28,9 @@ func unlimited(t *testing.T) *besieged {
 	b := besiege(t)
 	pattern, err := access.ParsePattern("**")
 	b.must(err)
-	b.must(b.rules.Replace([]access.Rule{{Match: pattern, Allow: access.Acquire | access.Look | access.Watch}}, access.Limits{}))
+	b.must(
+		b.rules.Replace([]access.Rule{{Match: pattern, Allow: access.Acquire | access.Look | access.Watch}}, access.Limits{}),
+	)
 	return b
 }
 
@@ -50,7 +52,10 @@ func (b *besieged) others() {
 func acquires(from, n int) *lockagentv1.SubmitRequest {
 	m := &lockagentv1.SubmitRequest{}
 	for i := from; i < from+n; i++ {
-		m.Commands = append(m.Commands, acquireAs(uint64(i), &lockagentv1.AcquireRequest{Name: fmt.Sprint("mine/", i), Lease: durationpb.New(time.Hour)}))
+		m.Commands = append(
+			m.Commands,
+			acquireAs(uint64(i), &lockagentv1.AcquireRequest{Name: fmt.Sprint("mine/", i), Lease: durationpb.New(time.Hour)}),
+		)
 	}
 	return m
 }
@@ -71,7 +76,9 @@ func TestExtensionsThatTheStoreDoesNotAnswer(t *testing.T) {
 		before := runtime.NumGoroutine()
 		extensions := &lockagentv1.SubmitRequest{}
 		for range each {
-			extensions.Commands = append(extensions.Commands, &lockagentv1.Command{Ref: 1, Command: &lockagentv1.Command_Extend{Extend: &lockagentv1.Extend{Lease: durationpb.New(2 * time.Hour)}}})
+			extensions.Commands = append(extensions.Commands, &lockagentv1.Command{
+				Ref: 1, Command: &lockagentv1.Command_Extend{Extend: &lockagentv1.Extend{Lease: durationpb.New(2 * time.Hour)}},
+			})
 		}
 		message, sent := frame(0, marshal(extensions)), make(chan struct{})
 		go func() {
@@ -113,7 +120,10 @@ func clientsDoNotRead(t *testing.T, readers, changes, most int) {
 		b := unlimited(t)
 		request := func(path, kind string, m []byte, headers ...string) []byte {
 			more := strings.Join(append(headers, ""), "\r\n")
-			return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/%s\r\n%sContent-Length: %d\r\n\r\n%s", path, kind, more, len(m), m)
+			return fmt.Appendf(
+				nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/%s\r\n%sContent-Length: %d\r\n\r\n%s", path, kind,
+				more, len(m), m,
+			)
 		}
 		// left reads what comes in a second, and then nothing more: nobody hears of the renewals.
 		left := func(request []byte) net.Conn {
@@ -126,15 +136,27 @@ func clientsDoNotRead(t *testing.T, readers, changes, most int) {
 		for i := range readers {
 			conns = append(conns,
 				b.mute(request(lockagentv1connect.LookServiceWatchProcedure, "connect+proto", frame(0, nil))),
-				b.mute(request(lockagentv1connect.LockServiceAcquireProcedure, "connect+proto", frame(0, marshal(&lockagentv1.AcquireRequest{Name: fmt.Sprint("mine/mute/", i)})))),
+				b.mute(
+					request(
+						lockagentv1connect.LockServiceAcquireProcedure, "connect+proto",
+						frame(0, marshal(&lockagentv1.AcquireRequest{Name: fmt.Sprint("mine/mute/", i)})),
+					),
+				),
 				b.mute(request(lockagentv1connect.LookServiceListProcedure, "json", []byte("{}"))),
-				left(request(lockagentv1connect.LockServiceAcquireProcedure, "connect+proto", frame(0, marshal(&lockagentv1.AcquireRequest{Name: fmt.Sprint("mine/left/", i)})), "Connection: close")),
+				left(
+					request(
+						lockagentv1connect.LockServiceAcquireProcedure, "connect+proto",
+						frame(0, marshal(&lockagentv1.AcquireRequest{Name: fmt.Sprint("mine/left/", i)})), "Connection: close",
+					),
+				),
 			)
 		}
 		synctest.Wait()
 		before := int(memory())
 		for i := range changes {
-			s, err := b.d.book.Acquire(claims.Request{Client: claims.Client{PID: 1 << 30, UID: victimUID}, Name: lockagent.Name(fmt.Sprint("theirs/", i))})
+			s, err := b.d.book.Acquire(claims.Request{
+				Client: claims.Client{PID: 1 << 30, UID: victimUID}, Name: lockagent.Name(fmt.Sprint("theirs/", i)),
+			})
 			b.must(err)
 			s.Close()
 		}
@@ -165,14 +187,24 @@ func TestRefusedClientsThatDoNotRead(t *testing.T) {
 	for what, ask := range map[string]func(b *besieged){
 		"of HTTP/1.1": func(b *besieged) {
 			for range refused {
-				b.mute(fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", list))
+				b.mute(
+					fmt.Appendf(
+						nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", list,
+					),
+				)
 			}
 		},
 		// They read frames, so the connection goes on, and give no window for the answers.
 		"of HTTP/2": func(b *besieged) {
 			const noWindow = "\x00\x00\x06\x04\x00\x00\x00\x00\x00" + "\x00\x04\x00\x00\x00\x00"
 			var head []byte
-			for _, h := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":path", list}, {":authority", "x"}, {"content-type", "application/json"}} {
+			for _, h := range [][2]string{
+				{":method", "POST"},
+				{":scheme", "http"},
+				{":path", list},
+				{":authority", "x"},
+				{"content-type", "application/json"},
+			} {
 				head = append(append(head, 0, byte(len(h[0]))), h[0]...) // as it is, and not indexed
 				head = append(append(head, byte(len(h[1]))), h[1]...)
 			}
@@ -192,7 +224,11 @@ func TestRefusedClientsThatDoNotRead(t *testing.T) {
 				synctest.Wait()
 				before := runtime.NumGoroutine()
 				for range lists { // that there may be
-					b.mute(fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n", list))
+					b.mute(
+						fmt.Appendf(
+							nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n", list,
+						),
+					)
 				}
 				synctest.Wait()
 				asked := runtime.NumGoroutine()
@@ -260,11 +296,12 @@ func TestHalfOpenConnections(t *testing.T) {
 	const preface, settings = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	const head = " HTTP/1.1\r\nHost: x\r\nContent-Type: application/"
 	for what, said := range map[string]string{
-		"nothing":             "",
-		"half a line":         "POST /lockag",
-		"half a header":       "POST /lockagent.v1.LockService/Release HTTP/1.1\r\nHost",
-		"half a body":         "POST /lockagent.v1.LockService/Release" + head + "json\r\nContent-Length: 10\r\n\r\n{",
-		"half a stream":       "POST /lockagent.v1.LockService/Acquire" + head + "connect+json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n\x00",
+		"nothing":       "",
+		"half a line":   "POST /lockag",
+		"half a header": "POST /lockagent.v1.LockService/Release HTTP/1.1\r\nHost",
+		"half a body":   "POST /lockagent.v1.LockService/Release" + head + "json\r\nContent-Length: 10\r\n\r\n{",
+		"half a stream": "POST /lockagent.v1.LockService/Acquire" + head +
+			"connect+json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n\x00",
 		"half a preface":      preface[:10],
 		"a preface":           preface,
 		"settings":            preface + settings,
@@ -325,7 +362,10 @@ func TestHalfClosedConnections(t *testing.T) {
 		}
 		defer func() { _ = conn.Close() }()
 		m := frame(0, marshal(&lockagentv1.AcquireRequest{Name: name}))
-		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/connect+proto\r\nContent-Length: %d\r\n\r\n%s", lockagentv1connect.LockServiceAcquireProcedure, len(m), m); err != nil {
+		if _, err := fmt.Fprintf(
+			conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/connect+proto\r\nContent-Length: %d\r\n\r\n%s",
+			lockagentv1connect.LockServiceAcquireProcedure, len(m), m,
+		); err != nil {
 			t.Fatal(err)
 		}
 		answer := make([]byte, 4096)

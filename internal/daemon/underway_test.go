@@ -34,7 +34,11 @@ func TestRequestsUnderWayAreLimited(t *testing.T) {
 			if i%2 == 0 {
 				path, kind = lockagentv1connect.LockServiceReleaseProcedure, "json"
 			}
-			conn := b.mute(fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/%s\r\nContent-Length: 10\r\n\r\n", path, kind))
+			conn := b.mute(
+				fmt.Appendf(
+					nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/%s\r\nContent-Length: 10\r\n\r\n", path, kind,
+				),
+			)
 			go func() {
 				said, _ := io.ReadAll(conn)
 				if bytes.Contains(said, fmt.Appendf(nil, "the user has %d requests", most)) {
@@ -98,12 +102,16 @@ func TestListsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := unlimited(t)
 		for i := range 100 { // so that the answer does not fit into the buffers of the connection
-			s, err := b.d.book.Acquire(claims.Request{Client: claims.Client{PID: 1 << 30, UID: victimUID}, Name: lockagent.Name(fmt.Sprint("theirs/", i))})
+			s, err := b.d.book.Acquire(claims.Request{
+				Client: claims.Client{PID: 1 << 30, UID: victimUID}, Name: lockagent.Name(fmt.Sprint("theirs/", i)),
+			})
 			b.must(err)
 			defer s.Close()
 		}
 		list := procedureOf(lockagentv1connect.LookServiceListProcedure)
-		request := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", list.path)
+		request := fmt.Appendf(
+			nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", list.path,
+		)
 		var mute []net.Conn
 		for range most {
 			mute = append(mute, b.mute(request))
@@ -144,7 +152,9 @@ func TestPagesAreLimited(t *testing.T) {
 	var want []string
 	for i := range locks {
 		name := fmt.Sprintf("door/%03d", i)
-		s, err := d.book.Acquire(claims.Request{Client: claims.Client{PID: 1 << 30}, Name: lockagent.Name(name), Labels: labels})
+		s, err := d.book.Acquire(claims.Request{
+			Client: claims.Client{PID: 1 << 30}, Name: lockagent.Name(name), Labels: labels,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,9 +56,13 @@ func TestWatchersOfTheLogReadABoundedPast(t *testing.T) {
 		}
 	}
 
-	log.records = []events.Record{recordOf(200_000, lockagent.EventGranted, "old"), recordOf(0, 0, ""), recordOf(1, lockagent.EventGranted, "new")}
+	log.records = []events.Record{
+		recordOf(200_000, lockagent.EventGranted, "old"), recordOf(0, 0, ""), recordOf(1, lockagent.EventGranted, "new"),
+	}
 	log.errs = map[int]error{1: natslog.ErrRewound}
-	want = []string{"200000: old granted", "0: [the end of the log was lost; events may be missing here]", "1: new granted"}
+	want = []string{
+		"200000: old granted", "0: [the end of the log was lost; events may be missing here]", "1: new granted",
+	}
 	if got, err := watchLog(t, c, &lockagentv1.ReadLogRequest{Watch: "**", Follow: true}); !slices.Equal(got, want) {
 		t.Errorf("told\n%q, %v, want\n%q", got, err, want)
 	}
@@ -70,28 +74,37 @@ func TestWatchersOfTheLogSeeTheirLocks(t *testing.T) {
 	log := &fakeLog{
 		state: natslog.StreamState{First: 7, Last: 20},
 		records: []events.Record{
-			recordOf(7, lockagent.EventAgentStarted, ""), recordOf(8, lockagent.EventGranted, "orders/42"), recordOf(8, lockagent.EventReleased, "orders/42"),
+			recordOf(7, lockagent.EventAgentStarted, ""), recordOf(8, lockagent.EventGranted, "orders/42"),
+			recordOf(8, lockagent.EventReleased, "orders/42"),
 			recordOf(9, lockagent.EventAlive, ""), recordOf(10, lockagent.EventGranted, "secret"), recordOf(11, 0, ""),
-			recordOf(14, lockagent.EventGranted, "other"), recordOf(14, lockagent.EventHolding, "other"), recordOf(14, lockagent.EventRenewed, "other"),
+			recordOf(14, lockagent.EventGranted, "other"), recordOf(14, lockagent.EventHolding, "other"),
+			recordOf(14, lockagent.EventRenewed, "other"),
 			recordOf(12, 0, ""), recordOf(13, lockagent.EventLost, "orders/42"),
 		},
-		errs: map[int]error{5: &events.DecodeError{Position: 11, Subject: "granted.secret", Err: errors.New("no JSON")}, 9: natslog.ErrRewound},
-		end:  lockagent.ErrClosed,
+		errs: map[int]error{
+			5: &events.DecodeError{Position: 11, Subject: "granted.secret", Err: errors.New("no JSON")}, 9: natslog.ErrRewound,
+		},
+		end: lockagent.ErrClosed,
 	}
 	all, _ := access.ParsePattern("**")
 	secret, _ := access.ParsePattern("secret")
 	rules, err := access.New(access.Config{
-		Directory: Directory{}, Rules: []access.Rule{{Match: secret, Allow: access.Look}, {Match: all, Allow: access.Look | access.Watch}}, Now: time.Now,
-		Refused: func(uint32, error, uint64) {},
+		Directory: Directory{},
+		Rules:     []access.Rule{{Match: secret, Allow: access.Look}, {Match: all, Allow: access.Look | access.Watch}},
+		Now:       time.Now,
+		Refused:   func(uint32, error, uint64) {},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := run(t, func(cfg *Config) { cfg.Log, cfg.Access = log, rules }).client(t)
 	const damaged = "11: [a message of the log cannot be read; an event may be missing here]"
-	const gone, cut = "13: [2 messages of the log are gone; events are missing here]", "12: [the end of the log was lost; events may be missing here]"
+	const gone, cut = "13: [2 messages of the log are gone; events are missing " +
+		"here]", "12: [the end of the log was lost; events may be missing here]"
 	for pattern, want := range map[string][]string{
-		"**":       {"8: orders/42 granted", "8: orders/42 released", damaged, gone, "14: other granted", cut, "13: orders/42 lost"},
+		"**": {
+			"8: orders/42 granted", "8: orders/42 released", damaged, gone, "14: other granted", cut, "13: orders/42 lost",
+		},
 		"orders/*": {"8: orders/42 granted", "8: orders/42 released", damaged, gone, cut, "13: orders/42 lost"},
 		"secret":   {damaged, gone, cut},
 	} {

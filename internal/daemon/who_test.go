@@ -54,7 +54,9 @@ func TestEventsTellWho(t *testing.T) {
 		if got := a.of("plain"); got != want || user == "" {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
-		c.acquire(t, &lockagentv1.AcquireRequest{Name: "backup", Program: "backup.sh", Command: "backup.sh --password=x " + strings.Repeat("y", 1000)}).granted()
+		c.acquire(t, &lockagentv1.AcquireRequest{
+			Name: "backup", Program: "backup.sh", Command: "backup.sh --password=x " + strings.Repeat("y", 1000),
+		}).granted()
 		want.Program = "backup.sh"
 		if !forgets {
 			want.Command = ("backup.sh --password=x " + strings.Repeat("y", 1000))[:lockagent.MaxProcessText]
@@ -66,11 +68,14 @@ func TestEventsTellWho(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h := got.GetLock().GetHolders()[0]; h.GetClient().GetProgram() != "backup.sh" || (h.GetCommand() == "") != forgets {
+		if h := got.GetLock().GetHolders()[0]; h.GetClient().GetProgram() != "backup.sh" ||
+			(h.GetCommand() == "") != forgets {
 			t.Errorf("the list has %v", h)
 		}
 		// A claim for a process is of that process.
-		c.acquire(t, &lockagentv1.AcquireRequest{Name: "script", Program: "lockagent", Detach: true, ForPid: int32(os.Getpid())}).granted()
+		c.acquire(t, &lockagentv1.AcquireRequest{
+			Name: "script", Program: "lockagent", Detach: true, ForPid: int32(os.Getpid()),
+		}).granted()
 		want.Program, want.Command = me.Program, ""
 		if got := a.of("script"); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
@@ -85,7 +90,9 @@ func TestEventsTellWho(t *testing.T) {
 		a.operator = ""
 		a.mu.Unlock()
 	}
-	s := run(t).client(t).acquire(t, &lockagentv1.AcquireRequest{Name: "door", Program: strings.Repeat("x", lockagent.MaxProcessText+1)})
+	s := run(t).client(t).acquire(t, &lockagentv1.AcquireRequest{
+		Name: "door", Program: strings.Repeat("x", lockagent.MaxProcessText+1),
+	})
 	if s.events.Receive() || connect.CodeOf(s.events.Err()) != connect.CodeInvalidArgument {
 		t.Errorf("got %v, %v", s.events.Msg(), s.events.Err())
 	}

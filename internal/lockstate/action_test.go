@@ -37,12 +37,13 @@ const (
 	doNews                          // agent a hears of a reset
 	doCrash                         // agent a loses its state
 	doRestart                       // another process goes on with the holds of agent a
-	doKill                          // agent a ends at event b of its next step that commits, or now, and goes on from its journal
-	doGone                          // the session of person a is closed
-	doClose                         // agent a is closed
-	doUnseat                        // the store takes the places of agent a, and will tell it that it may have done so
-	doOutsider                      // an outsider comes to wait for the lock, or goes
-	doTurn                          // the store begins to keep the free lock for those that poll
+	// Agent a ends at event b of its next step that commits, or now, and goes on from its journal.
+	doKill
+	doGone     // the session of person a is closed
+	doClose    // agent a is closed
+	doUnseat   // the store takes the places of agent a, and will tell it that it may have done so
+	doOutsider // an outsider comes to wait for the lock, or goes
+	doTurn     // the store begins to keep the free lock for those that poll
 )
 
 type action struct {
@@ -238,7 +239,8 @@ func (w *world) next() (Instant, bool) {
 // fault reports whether [chances] bound an action.
 func (d action) fault() bool {
 	switch d.kind {
-	case doLose, doMissWake, doHearTwice, doMissMessage, doInterrupt, doRefuse, doBreak, doReset, doStep, doFailover, doCrash, doRestart, doKill, doGone, doClose, doUnseat, doOutsider, doTurn:
+	case doLose, doMissWake, doHearTwice, doMissMessage, doInterrupt, doRefuse, doBreak, doReset, doStep, doFailover,
+		doCrash, doRestart, doKill, doGone, doClose, doUnseat, doOutsider, doTurn:
 		return true
 	}
 	return false
@@ -254,7 +256,10 @@ func (w *world) do(d action) {
 	switch d.kind {
 	case doAsk:
 		p := &w.people[a]
-		r := Request{Owner: p.owner, Mode: p.mode, Session: p.session, Try: p.try, Lease: p.leases[w.asked[a]], Outlive: p.leases[w.asked[a]] == outliving, Permits: w.wants[p.owner]}
+		r := Request{
+			Owner: p.owner, Mode: p.mode, Session: p.session, Try: p.try, Lease: p.leases[w.asked[a]],
+			Outlive: p.leases[w.asked[a]] == outliving, Permits: w.wants[p.owner],
+		}
 		w.asked[a]++
 		w.tell(p.agent, Acquire{Request: r})
 	case doCancel:
@@ -397,9 +402,12 @@ func (w *world) describe(d action) string {
 	names := [...]string{
 		doAsk: "asks", doCancel: "cancel", doRelease: "release", doUnclaimed: "taken back", doClaimed: "was received",
 		doExecute: "executed", doReply: "reply", doLose: "reply lost", doRefuse: "refused", doSubscribe: "subscribed",
-		doWake: "woken", doMissWake: "wake-up lost", doHear: "hears", doHearTwice: "hears for the first time", doMissMessage: "does not hear",
-		doInterrupt: "interrupted", doTellMissed: "told so", doTick: "tick", doWait: "time goes on", doBreak: "break",
-		doReset: "store forgets", doStep: "clock set back", doFailover: "store is as before", doNews: "hears of the reset", doCrash: "crash", doRestart: "restart", doKill: "killed", doGone: "session closed", doClose: "close", doUnseat: "loses its places", doOutsider: "an outsider comes or goes", doTurn: "the lock is kept for those that poll",
+		doWake: "woken", doMissWake: "wake-up lost", doHear: "hears", doHearTwice: "hears for the first time",
+		doMissMessage: "does not hear", doInterrupt: "interrupted", doTellMissed: "told so", doTick: "tick",
+		doWait: "time goes on", doBreak: "break",
+		doReset: "store forgets", doStep: "clock set back", doFailover: "store is as before", doNews: "hears of the reset",
+		doCrash: "crash", doRestart: "restart", doKill: "killed", doGone: "session closed", doClose: "close",
+		doUnseat: "loses its places", doOutsider: "an outsider comes or goes", doTurn: "the lock is kept for those that poll",
 	}
 	text := fmt.Sprintf("%4v  ", time.Duration(w.now))
 	switch d.kind {
@@ -408,7 +416,9 @@ func (w *world) describe(d action) string {
 	case doExecute, doReply, doLose, doRefuse:
 		c := &w.calls[d.a]
 		kinds := [...]string{callAcquire: "acquire", callRenew: "renew", callRelease: "release", callDisown: "disowning"}
-		text += fmt.Sprintf("agent %d's %s of tenure %d (sent %v): %s", c.agent+1, kinds[c.kind], c.number, time.Duration(c.sent), names[d.kind])
+		text += fmt.Sprintf(
+			"agent %d's %s of tenure %d (sent %v): %s", c.agent+1, kinds[c.kind], c.number, time.Duration(c.sent), names[d.kind],
+		)
 		if c.zombie {
 			text += " after it was given up"
 		}

@@ -78,7 +78,8 @@ func TestDowngrade(t *testing.T) {
 		r.pass(time.Second)
 		r.read("bob", "cid", "dan", "eve")
 		r.want(
-			"Requested bob", "Granted bob 102 by hand-off", "Renewing 30s shared", "Requested cid", "Granted cid 103 by hand-off",
+			"Requested bob", "Granted bob 102 by hand-off", "Renewing 30s shared", "Requested cid",
+			"Granted cid 103 by hand-off",
 			"Requested dan", "Granted dan 104 by hand-off", "Requested eve", "Granted eve 105 by hand-off")
 	})
 	t.Run("is told once", func(t *testing.T) {
@@ -163,7 +164,8 @@ func TestDowngrade(t *testing.T) {
 		r.request(Request{Owner: "ann+", Mode: Shared, Lease: time.Minute})
 		r.skip()
 		r.step(Release{ID: writes, Call: 1})
-		r.want("Ended ann+, 1 left", "Unlocked 1", "Renewing 1h0m0s shared") // a session has one lease, which does not become shorter
+		// A session has one lease, which does not become shorter.
+		r.want("Ended ann+, 1 left", "Unlocked 1", "Renewing 1h0m0s shared")
 	})
 	t.Run("is not for a lock that is held alone", func(t *testing.T) {
 		r := newRig(t)

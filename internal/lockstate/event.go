@@ -215,10 +215,11 @@ type Busy struct {
 // Decision is when the store decided. Grants and their ends have the decision that confirmed the tenure last. But the
 // first grant of a tenure has that which began the tenure, because the token is of that time.
 type Decision struct {
-	StoreTime   lockagent.StoreTime
-	Again       lockagent.StoreTime // when the store confirmed the tenure before its first grant; 0 if no renewal was needed
-	Clock       string              // the store's clock that showed StoreTime; empty unless the lock is busy, or offered
-	Incarnation string              // of the store; empty unless a tenure begins, or a lock is offered or granted
+	StoreTime lockagent.StoreTime
+	// Again is when the store confirmed the tenure before its first grant, or 0 if no renewal was needed.
+	Again       lockagent.StoreTime
+	Clock       string // the store's clock that showed StoreTime; empty unless the lock is busy, or offered
+	Incarnation string // of the store; empty unless a tenure begins, or a lock is offered or granted
 }
 
 // Confirmed is what the store has confirmed of the tenure, by the last call or pass.

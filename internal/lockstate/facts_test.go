@@ -25,8 +25,8 @@ func TestFactsOfAnEnd(t *testing.T) {
 	}
 }
 
-// The first grant of a tenure tells when the tenure began, because its token is of that time, also if it had to wait for
-// a renewal. A later grant tells when the tenure was confirmed last.
+// The first grant of a tenure tells when the tenure began, because its token is of that time, also if it had to wait
+// for a renewal. A later grant tells when the tenure was confirmed last.
 func TestTimeOfTheFirstGrant(t *testing.T) {
 	r := newRig(t)
 	r.acquire("ann", "bob")

@@ -93,7 +93,10 @@ func (r *fairRig) granted(tenure int, token lockagent.Token) {
 
 // busy is the store's answer that a tenure of this agent has the lock.
 func (r *fairRig) busy(tenure, holder int) {
-	r.replied(tenure, lockagent.AcquireReply{Holder: "this:" + lockagent.Tenure{Number: r.tenures[holder-1]}.String()[1:], Remaining: 30 * time.Second, Queued: r.last(Attempted).Queue})
+	r.replied(tenure, lockagent.AcquireReply{
+		Holder: "this:" + lockagent.Tenure{Number: r.tenures[holder-1]}.String()[1:], Remaining: 30 * time.Second,
+		Queued: r.last(Attempted).Queue,
+	})
 }
 
 func (r *fairRig) release(o lockagent.Owner) {
@@ -107,7 +110,10 @@ func TestFair(t *testing.T) {
 		r.acquire("ann", "bob")
 		r.granted(1, 7)
 		r.busy(2, 1)
-		r.want("Requested ann", "Attempted 30s", "Requested bob", "Attempted 30s", "Began", "Granted ann 7", "FoundBusy", "Queued bob")
+		r.want(
+			"Requested ann", "Attempted 30s", "Requested bob", "Attempted 30s", "Began", "Granted ann 7", "FoundBusy",
+			"Queued bob",
+		)
 		r.release("ann")
 		r.want("Ended ann", "Returning")
 		r.step(ReleaseReplied{Tenure: r.tenures[0], Reply: lockagent.ReleaseReply{Released: true, Passed: true}})
@@ -265,7 +271,9 @@ func TestFair(t *testing.T) {
 		r.seen = nil
 		r.step(Wanted{Tenure: 1 << 40})
 		r.step(Passed{Tenure: 1 << 40})
-		r.replied(1, lockagent.AcquireReply{Holder: lockagent.Tenure{Agent: r.f.cfg.Agent, Number: 1 << 40}.String(), Remaining: time.Hour})
+		r.replied(1, lockagent.AcquireReply{
+			Holder: lockagent.Tenure{Agent: r.f.cfg.Agent, Number: 1 << 40}.String(), Remaining: time.Hour,
+		})
 		if i := slices.IndexFunc(r.events, func(e Event) bool { return e.Kind == Disowning }); i >= 0 || len(r.f.ghosts) > 0 {
 			t.Errorf("%q, and %v is kept", r.seen, r.f.ghosts)
 		}
@@ -337,7 +345,9 @@ func TestFair(t *testing.T) {
 		r.acquire("ann")
 		r.replied(1, lockagent.AcquireReply{Holder: "other:7"})
 		r.step(Woken{})
-		r.replied(1, lockagent.AcquireReply{Holder: "other:7", Remaining: 30 * time.Second, Queued: true, AskWithin: 2 * time.Second})
+		r.replied(1, lockagent.AcquireReply{
+			Holder: "other:7", Remaining: 30 * time.Second, Queued: true, AskWithin: 2 * time.Second,
+		})
 		if at, _ := r.f.Alarm(); at < r.now.add(2*time.Second) || at > r.now.add(2200*time.Millisecond) {
 			t.Errorf("asks again at %v", time.Duration(at))
 		}
@@ -353,7 +363,10 @@ func TestFair(t *testing.T) {
 		r.seen = nil
 		r.step(Close{})
 		r.acquire("cid")
-		r.want("Closed", "Ended ann: closed", "Returning", "Closed", "Answered bob: closed", "Forgot", "Quieted", "Requested cid", "Answered cid: closed")
+		r.want(
+			"Closed", "Ended ann: closed", "Returning", "Closed", "Answered bob: closed", "Forgot", "Quieted", "Requested cid",
+			"Answered cid: closed",
+		)
 	})
 }
 

@@ -39,7 +39,8 @@ func TestGrantTellsWhatTheStoreConfirmed(t *testing.T) {
 	if want := Instant(5*time.Second + 28*time.Second); r.s.tenure.deadline != want {
 		t.Errorf("deadline %v, want %v: the lease and its margin, from before the call", r.s.tenure.deadline, want)
 	}
-	if g.StoreTime != storeTime(r.now) || g.Lease != 30*time.Second || g.Incarnation != "one" || g.Tenure != r.asked || g.How != lockagent.ByStore {
+	if g.StoreTime != storeTime(r.now) || g.Lease != 30*time.Second || g.Incarnation != "one" || g.Tenure != r.asked ||
+		g.How != lockagent.ByStore {
 		t.Errorf("the grant does not tell the store's confirmation: %+v", g)
 	}
 	if want := r.now.add(r.s.cfg.Claim); g.ClaimBy != want {
@@ -305,7 +306,9 @@ func TestLeaseOfASession(t *testing.T) {
 		fixed(r, 20*time.Second)
 		r.skip()
 		r.granted()
-		r.want("Began", "Granted ann+ 101 until 9s", "Extended ann+ until 18s", "Reentered ann+ 101 until 18s x2", "Renewing 20s")
+		r.want(
+			"Began", "Granted ann+ 101 until 9s", "Extended ann+ until 18s", "Reentered ann+ 101 until 18s x2", "Renewing 20s",
+		)
 	})
 	t.Run("is kept while one of the holds is", func(t *testing.T) {
 		r := newRig(t)
@@ -329,7 +332,10 @@ func TestLeaseOfASession(t *testing.T) {
 		r.want("Ended ann+, 1 left", "Unlocked 2", "Extended ann+ until "+until.String()) // as its owner was told
 	})
 	t.Run("has an extension, also after it was kept", func(t *testing.T) {
-		for name, when := range map[string]struct{ before, beside bool }{"before": {before: true}, "beside the kept hold": {beside: true}} {
+		for name, when := range map[string]struct{ before, beside bool }{
+			"before":               {before: true},
+			"beside the kept hold": {beside: true},
+		} {
 			t.Run(name, func(t *testing.T) {
 				r := newRig(t)
 				r.holdFixed("ann+", 10*time.Second)

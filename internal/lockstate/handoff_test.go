@@ -249,7 +249,8 @@ func TestHandOffIntoALongerLease(t *testing.T) {
 }
 
 func TestHandOffBesideOutsidersEndsEarlier(t *testing.T) {
-	handedOff, returned := []string{"Ended ann", "Granted bob 102 by hand-off", "Unlocked 1"}, []string{"Ended ann", "Returning"}
+	handedOff := []string{"Ended ann", "Granted bob 102 by hand-off", "Unlocked 1"}
+	returned := []string{"Ended ann", "Returning"}
 	for _, tt := range []struct {
 		title  string
 		grants int

@@ -110,10 +110,16 @@ func (k *keyer) key(w *world) uint64 {
 		k.int(int64(n))
 	}
 	l := &w.left
-	for _, n := range [...]int{l.lost, l.refused, l.order, l.late, l.broken, l.resets, l.ghosts, l.steps, l.crashes, l.restart, l.kills, l.gone, l.closed, l.cancels, l.outside, l.unseats, l.turns} {
+	for _, n := range [...]int{
+		l.lost, l.refused, l.order, l.late, l.broken, l.resets, l.ghosts, l.steps, l.crashes, l.restart, l.kills, l.gone,
+		l.closed, l.cancels, l.outside, l.unseats, l.turns,
+	} {
 		k.int(int64(n))
 	}
-	k.flags(w.lateNow, w.dropped, w.missed, w.blank, w.haunted, w.slow, w.fair && w.strays, w.store.announced, w.store.open, w.store.turn)
+	k.flags(
+		w.lateNow, w.dropped, w.missed, w.blank, w.haunted, w.slow, w.fair && w.strays, w.store.announced, w.store.open,
+		w.store.turn,
+	)
 	k.token(w.last.all)
 	k.token(w.last.exclusive)
 	k.token(w.store.guard)
@@ -322,7 +328,10 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 	case held:
 		h := &s.tenure
 		k.number(i, h.number)
-		k.flags(h.unanswered, h.doubt, h.downgrading, h.outsiders, h.contested, h.joined, h.mode == Shared, h.storeTime == w.storeTime(), h.rests, h.resting)
+		k.flags(
+			h.unanswered, h.doubt, h.downgrading, h.outsiders, h.contested, h.joined, h.mode == Shared,
+			h.storeTime == w.storeTime(), h.rests, h.resting,
+		)
 		k.int(int64(h.unbudgeted))
 		k.since(h.budgetFrom, now, s.cfg.HandOffTime)
 		if h.resting {
@@ -377,7 +386,8 @@ func (k *keyer) calls(w *world) {
 		k.int(int64(c.mode))
 		k.int(int64(c.permits))
 		k.flags(c.executed, c.zombie, c.err != nil, errors.Is(c.err, lockagent.ErrWithdrawn),
-			c.acquire.Granted, c.renew.Held, c.release.Released, c.release.Others != 0, c.release.Passed, c.queue, c.acquire.Queued,
+			c.acquire.Granted, c.renew.Held, c.release.Released, c.release.Others != 0, c.release.Passed, c.queue,
+			c.acquire.Queued,
 			c.acquire.Outsiders > 0, c.unanswered, c.rests, c.acquire.Rests, c.acquire.HolderRests)
 		k.token(c.acquire.Token)
 		k.token(c.token)

@@ -59,7 +59,8 @@ func (w *world) forgotten(i int, before *agentModel) {
 		switch {
 		case k < 0:
 			w.fail("agent %d is killed, and the grant of %s is forgotten", i+1, g.Owner)
-		case a.ledger.grants[k].token != g.token || g.endsEarlier(a.ledger.grants[k].fixed, before.s.Deadline(g.tenure)) || a.s.Deadline(g.tenure) < before.s.Deadline(g.tenure):
+		case a.ledger.grants[k].token != g.token || g.endsEarlier(a.ledger.grants[k].fixed, before.s.Deadline(g.tenure)) ||
+			a.s.Deadline(g.tenure) < before.s.Deadline(g.tenure):
 			w.fail("agent %d is killed, and %s goes on with less than it had", i+1, g.Owner)
 		}
 	}
@@ -73,8 +74,12 @@ func (w *world) displaced(i int) {
 			continue
 		}
 		asks := func(s *State) bool { return s.attempt.number == p.number && s.phase == sleeping && s.retryAt <= w.now }
-		if !slices.ContainsFunc(a.parts, asks) && !slices.ContainsFunc(a.parts, func(s *State) bool { return s.has(p.number) && s.phase == releasing }) {
-			w.fail("agent %d is killed, and %s loses the place of tenure %d", i+1, a.ledger.waiting[a.ledger.waiter(p.request)].Owner, p.number)
+		if !slices.ContainsFunc(a.parts, asks) &&
+			!slices.ContainsFunc(a.parts, func(s *State) bool { return s.has(p.number) && s.phase == releasing }) {
+			w.fail(
+				"agent %d is killed, and %s loses the place of tenure %d", i+1, a.ledger.waiting[a.ledger.waiter(p.request)].Owner,
+				p.number,
+			)
 		}
 	}
 }

@@ -21,7 +21,11 @@ var latchVariants = []struct {
 	{"counted down by outsiders", latchChances{asks: 1, order: 3, lost: 1, outside: 1}, 1},
 	{"deleted", latchChances{asks: 1, order: 3, lost: 1, deletes: 1, cancels: 1}, 1},
 	{"set again", latchChances{asks: 1, order: 2, lost: 1, sets: 2, downs: 2, outside: 1, deletes: 1}, 1},
-	{"a bad day", latchChances{asks: 1, order: 3, lost: 1, refused: 1, resets: 1, forgets: 1, sets: 1, downs: 1, outside: 1}, 1},
+	{
+		"a bad day",
+		latchChances{asks: 1, order: 3, lost: 1, refused: 1, resets: 1, forgets: 1, sets: 1, downs: 1, outside: 1},
+		1,
+	},
 	{"closed", latchChances{asks: 2, order: 3, lost: 1, downs: 1, closed: 2}, 1},
 }
 
@@ -305,15 +309,21 @@ func (c *latchChances) of(d action) *int {
 
 // all are all bounds.
 func (c *latchChances) all() []*int {
-	return []*int{&c.asks, &c.order, &c.lost, &c.refused, &c.cancels, &c.closed, &c.sets, &c.downs, &c.outside, &c.deletes, &c.resets, &c.forgets}
+	return []*int{
+		&c.asks, &c.order, &c.lost, &c.refused, &c.cancels, &c.closed, &c.sets, &c.downs, &c.outside, &c.deletes, &c.resets,
+		&c.forgets,
+	}
 }
 
 // describe says what an action is, in the world before it.
 func (w *latchWorld) describe(d action) string {
 	names := map[actionKind]string{
-		doCancel: "cancel", doExecute: "question executed", doReply: "reply", doReplyTwice: "reply for the first time", doLose: "reply lost", doRefuse: "refused",
-		doSubscribe: "subscribed", doWake: "woken", doHear: "hears", doMissMessage: "does not hear", doInterrupt: "interrupted", doTellMissed: "told so", doOtherMissed: "told that messages were missed",
-		doTick: "tick", doWait: "time goes on", doClose: "close", doNews: "hears of the reset", doReset: "store forgets", doSet: "set", doDown: "count down",
+		doCancel: "cancel", doExecute: "question executed", doReply: "reply", doReplyTwice: "reply for the first time",
+		doLose: "reply lost", doRefuse: "refused",
+		doSubscribe: "subscribed", doWake: "woken", doHear: "hears", doMissMessage: "does not hear",
+		doInterrupt: "interrupted", doTellMissed: "told so", doOtherMissed: "told that messages were missed",
+		doTick: "tick", doWait: "time goes on", doClose: "close", doNews: "hears of the reset", doReset: "store forgets",
+		doSet: "set", doDown: "count down",
 		doDownOutside: "an outsider counts down", doDelete: "delete", doForget: "note forgotten",
 	}
 	if d.kind == doAsk {

@@ -153,9 +153,11 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 			return "a hold that is to outlive its process has a kept lease"
 		case e.Kind == Granted && !concurrent && !l.beside(e.Request.Mode):
 			return "the lock is granted while it is held here"
-		case e.Kind == Granted && !concurrent && (e.Token <= last.exclusive || e.Request.Mode == Exclusive && e.Token <= last.all):
+		case e.Kind == Granted && !concurrent &&
+			(e.Token <= last.exclusive || e.Request.Mode == Exclusive && e.Token <= last.all):
 			return fmt.Sprintf("token %d is granted after %d", e.Token, *last)
-		case e.Kind == Granted && slices.ContainsFunc(l.grants, func(d deed) bool { return d.token == e.Token || !fair && d.token > e.Token }):
+		case e.Kind == Granted &&
+			slices.ContainsFunc(l.grants, func(d deed) bool { return d.token == e.Token || !fair && d.token > e.Token }):
 			return "two grants have one token"
 		case e.Kind == Reentered && !l.held(e.Request.Owner, e.Token, e.Request.Mode):
 			return "the lock is granted again to an owner or under a token that does not hold it"
@@ -174,7 +176,9 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 			last.exclusive = last.all
 		}
 		l.waiting = slices.Delete(l.waiting, i, i+1)
-		l.grants = append(l.grants, deed{Request: e.Request, token: e.Token, tenure: e.Tenure, fixed: e.Fixed, claimBy: e.ClaimBy})
+		l.grants = append(l.grants, deed{
+			Request: e.Request, token: e.Token, tenure: e.Tenure, fixed: e.Fixed, claimBy: e.ClaimBy,
+		})
 	case Reclaiming:
 		i := l.grant(id)
 		if i < 0 || l.grants[i].claimBy == 0 {

@@ -69,7 +69,8 @@ func TestPassWhileAsleep(t *testing.T) {
 		r.passed(r.now)
 		r.want("Began", "Granted ann 101")
 		g := r.last(Granted)
-		if g.Tenure != r.asked || g.StoreTime != storeTime(r.now) || g.Lease != lockagent.PassLease || g.Incarnation != "one" || g.How != lockagent.ByStore {
+		if g.Tenure != r.asked || g.StoreTime != storeTime(r.now) || g.Lease != lockagent.PassLease ||
+			g.Incarnation != "one" || g.How != lockagent.ByStore {
 			t.Errorf("granted %+v", g)
 		}
 	})
@@ -242,7 +243,9 @@ func TestPassWhileTheStoreIsAsked(t *testing.T) {
 		r.pass(500 * time.Millisecond)
 		r.passed(r.now)
 		r.skip()
-		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: time.Minute, At: storeTime(at), Queued: true}, nil)
+		r.acquireReplied(
+			lockagent.AcquireReply{Holder: "other:7", Remaining: time.Minute, At: storeTime(at), Queued: true}, nil,
+		)
 		r.want("Began", "Granted ann 101", "Answered bob: held by ann for 1.8s")
 	})
 	t.Run("begins the tenure if there was no answer about the queue before", func(t *testing.T) {
@@ -469,7 +472,9 @@ func TestReturnThatPassesTheLock(t *testing.T) {
 	r.hold("ann", "bob")
 	r.release("ann")
 	r.skip()
-	r.step(ReleaseReplied{Tenure: r.asked, Reply: lockagent.ReleaseReply{Released: true, At: storeTime(r.now), Passed: true, Others: -1}})
+	r.step(ReleaseReplied{
+		Tenure: r.asked, Reply: lockagent.ReleaseReply{Released: true, At: storeTime(r.now), Passed: true, Others: -1},
+	})
 	r.want("Returned", "Unlocked 1", "Attempted 2s") // at once, for the next place
 	r.queued(lockagent.PassLease)
 	r.want("FoundBusy")

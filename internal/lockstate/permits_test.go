@@ -37,7 +37,10 @@ func TestPermits(t *testing.T) {
 		}
 		r.granted(2, 8)
 		r.granted(1, 7) // it was granted before, and its answer comes late
-		r.want("Requested ann", "Attempted 30s", "Requested bob", "Attempted 30s", "Began", "Granted bob 8", "Began", "Granted ann 7")
+		r.want(
+			"Requested ann", "Attempted 30s", "Requested bob", "Attempted 30s", "Began", "Granted bob 8", "Began",
+			"Granted ann 7",
+		)
 		r.release("bob")
 		r.want("Ended bob", "Returning")
 		if n := len(r.f.Snapshot().Tenures); n != 2 {
@@ -169,7 +172,10 @@ func TestPermits(t *testing.T) {
 		r.seen = nil
 		r.step(Woken{})
 		r.step(AcquireReplied{Tenure: r.tenures[0], Err: lockagent.ErrDeleted})
-		r.want("Woke", "Attempted 30s", "Answered ann: "+lockagent.ErrDeleted.Error(), "AttemptRefused", "Withdrawing", "Woke", "Attempted 30s")
+		r.want(
+			"Woke", "Attempted 30s", "Answered ann: "+lockagent.ErrDeleted.Error(), "AttemptRefused", "Withdrawing", "Woke",
+			"Attempted 30s",
+		)
 	})
 	t.Run("takes a number that is gone for a deletion, if the waiter has met it", func(t *testing.T) {
 		r := newPermitsRig(t)

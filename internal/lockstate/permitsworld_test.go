@@ -52,7 +52,8 @@ func (w *world) acquirePermits(c *storeCall, t tenureID) {
 			}
 		}
 		c.acquire = lockagent.AcquireReply{
-			At: w.storeTime(), Clock: m.clockName(), Holder: fmt.Sprintf("others (%d permits free)", free), Remaining: left, Queued: m.queued(t),
+			At: w.storeTime(), Clock: m.clockName(), Holder: fmt.Sprintf("others (%d permits free)", free), Remaining: left,
+			Queued: m.queued(t),
 		}
 	}
 }
@@ -94,7 +95,9 @@ func (w *world) tooMany(i int, e *Event) {
 		}
 	}
 	if taken > w.store.permits && !w.isExcused(i, e.Tenure) {
-		w.fail("%s is granted %d permits: now %d of %d are in use", e.Request.Owner, e.Request.Permits, taken, w.store.permits)
+		w.fail(
+			"%s is granted %d permits: now %d of %d are in use", e.Request.Owner, e.Request.Permits, taken, w.store.permits,
+		)
 	}
 }
 
@@ -111,6 +114,9 @@ func (w *world) checkPermits(i int, s *State) {
 	case m.announced && len(m.queue) == 0 && s.asksFor() <= m.announcedOf:
 		w.fail("agent %d waits for permits that are free, and was told so", i+1)
 	case !w.slow && len(m.queue) > 0 && m.queue[0].tenureID == place && s.retryAt > w.now.add(lockagent.PassLease+pause):
-		w.fail("agent %d is the first in the queue, but sleeps until %v, while enough permits are free", i+1, time.Duration(s.retryAt))
+		w.fail(
+			"agent %d is the first in the queue, but sleeps until %v, while enough permits are free", i+1,
+			time.Duration(s.retryAt),
+		)
 	}
 }

@@ -144,16 +144,22 @@ func TestReleaseIsInTimeOneInstantBeforeTheDeadline(t *testing.T) {
 // over by its own clock: an audit takes any other reason for a hold that outlived its lease.
 func TestTheClockWasFirst(t *testing.T) {
 	for name, tells := range map[string]func(r *rig) Command{
-		"a message of a break": func(r *rig) Command { return Broken{Tenure: r.asked, At: storeTime(r.now), Operator: "olga"} },
-		"a break":              func(*rig) Command { return Break{Call: 1, Operator: "olga"} },
-		"a break of the hold":  func(r *rig) Command { return Break{Call: 1, Token: r.last(Granted).Token, Operator: "olga"} },
+		"a message of a break": func(r *rig) Command {
+			return Broken{Tenure: r.asked, At: storeTime(r.now), Operator: "olga"}
+		},
+		"a break":             func(*rig) Command { return Break{Call: 1, Operator: "olga"} },
+		"a break of the hold": func(r *rig) Command { return Break{Call: 1, Token: r.last(Granted).Token, Operator: "olga"} },
 		"a renewal that is denied": func(r *rig) Command {
 			return RenewReplied{Tenure: r.asked, Reply: lockagent.RenewReply{At: storeTime(r.now)}}
 		},
-		"a grant of another tenure":  func(r *rig) Command { return displaced{at: storeTime(r.now), until: storeTime(r.now)} },
-		"the end of a session":       func(*rig) Command { return OwnerGone{Owner: "ann", Call: 1} },
-		"a grant that nobody took":   func(r *rig) Command { return Unclaimed{ID: r.last(Granted).Request.ID} },
-		"a release":                  func(r *rig) Command { return Release{Call: 1, ID: r.last(Granted).Request.ID, Owner: "ann"} },
+		"a grant of another tenure": func(r *rig) Command {
+			return displaced{at: storeTime(r.now), until: storeTime(r.now)}
+		},
+		"the end of a session":     func(*rig) Command { return OwnerGone{Owner: "ann", Call: 1} },
+		"a grant that nobody took": func(r *rig) Command { return Unclaimed{ID: r.last(Granted).Request.ID} },
+		"a release": func(r *rig) Command {
+			return Release{Call: 1, ID: r.last(Granted).Request.ID, Owner: "ann"}
+		},
 		"the time":                   func(*rig) Command { return Tick{} },
 		"the end of all locks of it": func(*rig) Command { return Close{} },
 		"a message that was lost":    func(*rig) Command { return Missed{} },

@@ -34,7 +34,8 @@ func TestRenewalTellsWhatTheStoreConfirmed(t *testing.T) {
 	r.pass(11 * time.Second)
 	r.renewed(true)
 	e := r.last(Renewed)
-	if e.Sent != Instant(10*time.Second) || e.Lease != 30*time.Second || e.StoreTime != storeTime(r.now) || e.Tenure != r.asked {
+	if e.Sent != Instant(10*time.Second) || e.Lease != 30*time.Second || e.StoreTime != storeTime(r.now) ||
+		e.Tenure != r.asked {
 		t.Errorf("tells %+v", e)
 	}
 }
@@ -181,7 +182,9 @@ func TestLateTickAfterTheAnswerOfARenewalFindsTheHoldWell(t *testing.T) {
 
 // Whatever the lease, a renewal comes between a sixth and a third of it.
 func TestRenewalsAreInTime(t *testing.T) {
-	for _, lease := range []time.Duration{lockagent.MinLease, time.Second, lockagent.PassLease, 31 * time.Second, time.Hour} {
+	for _, lease := range []time.Duration{
+		lockagent.MinLease, time.Second, lockagent.PassLease, 31 * time.Second, time.Hour,
+	} {
 		for _, margin := range []time.Duration{0, lease / 2} {
 			cfg := rigConfig()
 			cfg.Watchdog, cfg.Margin, cfg.Scatter = lease, margin, lease/6

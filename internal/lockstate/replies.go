@@ -109,7 +109,9 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, grace error, m Moment, out 
 	}
 	out = append(out, Event{
 		Kind: FoundBusy, Tenure: s.attempt.number,
-		Busy:     Busy{Holder: holder, Left: r.Remaining, Notified: notified, Queued: r.Queued, Set: grace == nil && !r.NotSet},
+		Busy: Busy{
+			Holder: holder, Left: r.Remaining, Notified: notified, Queued: r.Queued, Set: grace == nil && !r.NotSet,
+		},
 		Retry:    Retry{RetryAt: retryAt},
 		Decision: Decision{StoreTime: r.At, Clock: r.Clock},
 	})

@@ -11,7 +11,12 @@ import (
 
 // restRig is a rig whose tenures may rest, in a process that has run for a while.
 func restRig(t *testing.T, change ...func(*Config)) *rig {
-	r := newRig(t, append([]func(*Config){func(c *Config) { c.Rest, c.HandOffTime = 100*time.Millisecond, 50*time.Millisecond }}, change...)...)
+	r := newRig(
+		t,
+		append(
+			[]func(*Config){func(c *Config) { c.Rest, c.HandOffTime = 100*time.Millisecond, 50*time.Millisecond }}, change...,
+		)...,
+	)
 	r.now = Instant(time.Second)
 	return r
 }
@@ -24,7 +29,9 @@ func (r *rig) grant() {
 	first := r.token + 1
 	r.token += lockagent.Token(1000)
 	rests := r.last(Attempted).Rests
-	r.acquireReplied(lockagent.AcquireReply{Granted: true, Token: first, At: storeTime(r.now), Incarnation: "one", Rests: rests}, nil)
+	r.acquireReplied(
+		lockagent.AcquireReply{Granted: true, Token: first, At: storeTime(r.now), Incarnation: "one", Rests: rests}, nil,
+	)
 }
 
 // cycle acquires and releases the lock through the store, and lets a gap pass.
@@ -76,7 +83,9 @@ func TestRestBegins(t *testing.T) {
 			r.acquire("ann")
 			e := r.last(Attempted)
 			if e.Rests != want || want && e.AskedLease != lockagent.PassLease {
-				t.Errorf("attempt %d asks for a tenure that may rest: %v, with a lease of %v; want %v", n+1, e.Rests, e.AskedLease, want)
+				t.Errorf(
+					"attempt %d asks for a tenure that may rest: %v, with a lease of %v; want %v", n+1, e.Rests, e.AskedLease, want,
+				)
 			}
 			r.grant()
 			r.release("ann")
@@ -98,9 +107,16 @@ func TestRestBegins(t *testing.T) {
 			r.request(unrested)
 			r.grant()
 			r.release("bob")
-			r.step(ReleaseReplied{Tenure: r.asked, Reply: lockagent.ReleaseReply{Released: true, At: storeTime(r.now), Passed: true}})
+			r.step(ReleaseReplied{
+				Tenure: r.asked, Reply: lockagent.ReleaseReply{Released: true, At: storeTime(r.now), Passed: true},
+			})
 		},
-		"if outsiders wait":                func(r *rig) { r.request(unrested); r.outside(); r.release("bob"); r.returned(0) },
+		"if outsiders wait": func(r *rig) {
+			r.request(unrested)
+			r.outside()
+			r.release("bob")
+			r.returned(0)
+		},
 		"if the store lets no tenure rest": nil,
 	} {
 		t.Run("not "+name, func(t *testing.T) {
@@ -157,7 +173,12 @@ func TestRestBegins(t *testing.T) {
 func (r *rig) outside() {
 	r.t.Helper()
 	r.token += 1000
-	r.acquireReplied(lockagent.AcquireReply{Granted: true, Token: r.token, At: storeTime(r.now), Outsiders: 1, Rests: r.last(Attempted).Rests}, nil)
+	r.acquireReplied(
+		lockagent.AcquireReply{
+			Granted: true, Token: r.token, At: storeTime(r.now), Outsiders: 1, Rests: r.last(Attempted).Rests,
+		},
+		nil,
+	)
 }
 
 func TestRest(t *testing.T) {
@@ -313,7 +334,9 @@ func TestRecall(t *testing.T) {
 		r.want("Ended eve", "Returning")
 	})
 	t.Run("bounds the time, too", func(t *testing.T) {
-		for after, want := range map[time.Duration]string{49 * time.Millisecond: "Granted", 50 * time.Millisecond: "Returning"} {
+		for after, want := range map[time.Duration]string{
+			49 * time.Millisecond: "Granted", 50 * time.Millisecond: "Returning",
+		} {
 			r := rested(t)
 			r.acquire("bob", "cid")
 			r.pass(90 * time.Millisecond)
@@ -499,7 +522,9 @@ func TestTryMeetsARest(t *testing.T) {
 	t.Run("and does not sleep because another request of its agent does", func(t *testing.T) {
 		r := restRig(t)
 		r.acquire("bob")
-		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: 30 * time.Second, Queued: true, HolderRests: true}, nil)
+		r.acquireReplied(
+			lockagent.AcquireReply{Holder: "other:7", Remaining: 30 * time.Second, Queued: true, HolderRests: true}, nil,
+		)
 		r.pass(time.Millisecond)
 		r.try("ann")
 		r.alarmIn(recallTime-time.Millisecond, recallTime-time.Millisecond)

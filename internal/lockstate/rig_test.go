@@ -88,7 +88,9 @@ func (r *rig) step(c Command) {
 			r.asked = e.Tenure
 		}
 	})
-	if got := r.events[first:]; !slices.EqualFunc(got, expected, func(a, b Event) bool { return reflect.DeepEqual(a, b) }) {
+	if got := r.events[first:]; !slices.EqualFunc(
+		got, expected, func(a, b Event) bool { return reflect.DeepEqual(a, b) },
+	) {
 		r.t.Fatalf("Step made other events than decide, apply and settle:\n%v\n%v", got, expected)
 	}
 	if !equal(r.s, byHand) {
@@ -217,7 +219,9 @@ func (t *table) apart() string {
 			}
 			sessions[x.Owner] = x.grant
 		case ok && first.fixed != x.fixed:
-			return fmt.Sprintf("the leases of session %s end at %v and %v", x.Owner, time.Duration(first.fixed), time.Duration(x.fixed))
+			return fmt.Sprintf(
+				"the leases of session %s end at %v and %v", x.Owner, time.Duration(first.fixed), time.Duration(x.fixed),
+			)
 		}
 	}
 	return ""
@@ -248,7 +252,10 @@ func equal(a, b *State) bool { return reflect.DeepEqual(normal(a), normal(b)) }
 func (r *rig) want(lines ...string) {
 	r.t.Helper()
 	if !slices.Equal(r.seen, lines) {
-		r.t.Fatalf("at %v\n  got:  %s\n  want: %s", time.Duration(r.now), strings.Join(r.seen, "\n        "), strings.Join(lines, "\n        "))
+		r.t.Fatalf(
+			"at %v\n  got:  %s\n  want: %s", time.Duration(r.now), strings.Join(r.seen, "\n        "),
+			strings.Join(lines, "\n        "),
+		)
 	}
 	r.seen = nil
 	r.refold()
@@ -442,7 +449,9 @@ func (r *rig) renewFails() {
 
 func (r *rig) returned(others int) {
 	r.t.Helper()
-	r.step(ReleaseReplied{Tenure: r.asked, Reply: lockagent.ReleaseReply{Released: true, At: storeTime(r.now), Others: others}})
+	r.step(ReleaseReplied{
+		Tenure: r.asked, Reply: lockagent.ReleaseReply{Released: true, At: storeTime(r.now), Others: others},
+	})
 }
 
 func (r *rig) returnedLate() { // the tenure was already over

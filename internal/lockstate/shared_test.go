@@ -374,7 +374,11 @@ func TestReadersThatJoinHaveTheStoreAsked(t *testing.T) {
 
 // Readers on one agent come and go so that some of them always hold the lock.
 func TestReadersThatNeverStopLetAWriterIn(t *testing.T) {
-	for name, wait := range map[string]action{"of the same agent": {kind: doAsk, a: 2}, "of another agent": {kind: doAsk, a: 3}, "of another program": {kind: doOutsider}} {
+	for name, wait := range map[string]action{
+		"of the same agent":  {kind: doAsk, a: 2},
+		"of another agent":   {kind: doAsk, a: 3},
+		"of another program": {kind: doOutsider},
+	} {
 		t.Run(name, func(t *testing.T) {
 			leases := make([]time.Duration, 50)
 			w := newWorld([]person{

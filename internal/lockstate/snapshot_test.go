@@ -197,7 +197,8 @@ func TestResumeWithWaiting(t *testing.T) {
 				n := recovered(t, r, ahead)
 				n.step(Tick{})
 				n.want("Attempted 30s")
-				if e := n.last(Attempted); e.Tenure != r.asked || !e.Queue || e.Request.ID != r.ids["ann"] || e.Request.Arrived != Instant(ahead) {
+				if e := n.last(Attempted); e.Tenure != r.asked || !e.Queue || e.Request.ID != r.ids["ann"] ||
+					e.Request.Arrived != Instant(ahead) {
 					t.Errorf("attempts %+v", e)
 				}
 				n.granted()
@@ -291,7 +292,8 @@ func TestResumeWithWaiting(t *testing.T) {
 func TestTenureAndRequest(t *testing.T) {
 	r := newRig(t)
 	for _, next := range []func(){
-		func() { r.acquire("ann") }, func() { r.queued(time.Minute) }, func() { r.step(Woken{}) }, func() { r.granted() }, func() { r.acquire("bob") },
+		func() { r.acquire("ann") }, func() { r.queued(time.Minute) }, func() { r.step(Woken{}) }, func() { r.granted() },
+		func() { r.acquire("bob") },
 		func() { r.pass(10 * time.Second) }, func() { r.release("ann") }, func() { r.release("bob") },
 	} {
 		next()

@@ -105,7 +105,8 @@ type storeCall struct {
 // again is a call that was given up. The store executes it later, a second time, or never.
 func (c *storeCall) again() storeCall {
 	return storeCall{
-		agent: c.agent, kind: c.kind, number: c.number, mode: c.mode, lease: c.lease, token: c.token, queue: c.queue, rests: c.rests, request: c.request, permits: c.permits, unanswered: c.unanswered,
+		agent: c.agent, kind: c.kind, number: c.number, mode: c.mode, lease: c.lease, token: c.token, queue: c.queue,
+		rests: c.rests, request: c.request, permits: c.permits, unanswered: c.unanswered,
 		zombie: true,
 	}
 }
@@ -206,8 +207,8 @@ func (w *world) execute(c *storeCall) {
 				}
 			}
 			c.acquire = lockagent.AcquireReply{
-				At: at, Clock: m.clockName(), Holder: other.String(), Remaining: m.expiry().Sub(w.now), Queued: m.queued(t), Outsiders: m.outsiders,
-				Rests: slices.ContainsFunc(m.holders, func(h seat) bool { return h.rests }),
+				At: at, Clock: m.clockName(), Holder: other.String(), Remaining: m.expiry().Sub(w.now), Queued: m.queued(t),
+				Outsiders: m.outsiders, Rests: slices.ContainsFunc(m.holders, func(h seat) bool { return h.rests }),
 			}
 			if w.fair && m.queued(t) {
 				c.acquire.AskWithin = askWithin
@@ -217,7 +218,12 @@ func (w *world) execute(c *storeCall) {
 			if own := m.holder(t, w.now); own != nil { // others may have met it when it was not marked
 				rests = rests && own.rests
 			}
-			c.acquire = lockagent.AcquireReply{Granted: true, Token: w.begin(seat{tenureID: t, mode: c.mode, request: c.request, rests: rests}, c.lease-m.early, c.token), At: at, Outsiders: m.outsiders, Rests: rests}
+			c.acquire = lockagent.AcquireReply{
+				Granted:   true,
+				Token:     w.begin(seat{tenureID: t, mode: c.mode, request: c.request, rests: rests}, c.lease-m.early, c.token),
+				At:        at,
+				Outsiders: m.outsiders, Rests: rests,
+			}
 			if c.zombie {
 				w.haunted = true
 			}
@@ -231,7 +237,8 @@ func (w *world) execute(c *storeCall) {
 				m.guard = max(m.guard, w.last.all) // see ended: the tenure may have served many holds
 				w.opens()
 			}
-			if h = m.holder(t, w.now); h.mode == Shared && (m.outsiders > 0 || slices.ContainsFunc(m.queue, func(p seat) bool { return p.mode == Exclusive })) {
+			if h = m.holder(t, w.now); h.mode == Shared &&
+				(m.outsiders > 0 || slices.ContainsFunc(m.queue, func(p seat) bool { return p.mode == Exclusive })) {
 				c.renew.Contested = true
 			}
 		}
@@ -385,7 +392,10 @@ func (w *world) unseat(agent int) {
 func (w *world) pass(to seat) {
 	m := &w.store
 	first := w.begin(to, lockagent.PassLease-m.stingy, 0)
-	w.post(to.agent, Passed{Tenure: to.number, Token: first, At: w.storeTime(), Clock: m.clockName(), Outsiders: m.outsiders, Unconfirmed: m.replicated})
+	w.post(to.agent, Passed{
+		Tenure: to.number, Token: first, At: w.storeTime(), Clock: m.clockName(), Outsiders: m.outsiders,
+		Unconfirmed: m.replicated,
+	})
 }
 
 // post sends a message to an agent.
@@ -400,7 +410,8 @@ func (w *world) believe(t tenureID) {
 	a := w.agents[t.agent]
 	stale := slices.ContainsFunc(a.inbox, func(c Command) bool { p, ok := c.(Passed); return ok && p.Tenure == t.number })
 	for _, s := range a.parts {
-		stale = stale || s.attempt.number == t.number && s.attempt.offer != nil || s.phase == held && s.tenure.number == t.number
+		stale = stale || s.attempt.number == t.number && s.attempt.offer != nil ||
+			s.phase == held && s.tenure.number == t.number
 	}
 	if stale {
 		return

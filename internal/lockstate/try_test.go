@@ -43,7 +43,9 @@ func TestRequestThatWouldNotWait(t *testing.T) {
 		r.want("FoundBusy", "Answered ann: held by other:7 for 7s", "Forgot")
 	})
 	t.Run("is told when the store is slower than the lease", func(t *testing.T) {
-		for lease, want := range map[time.Duration]error{0: lockagent.ErrStoreUnavailable, 30 * time.Second: lockagent.ErrLeaseTooShort} {
+		for lease, want := range map[time.Duration]error{
+			0: lockagent.ErrStoreUnavailable, 30 * time.Second: lockagent.ErrLeaseTooShort,
+		} {
 			r := newRig(t)
 			r.request(Request{Owner: "ann", Try: true, Lease: lease})
 			r.passLate(28 * time.Second)

@@ -149,7 +149,9 @@ var variants = []variant{
 	{name: "session", people: session, left: chances{order: 3, lost: 1, cancels: 1, gone: 1}, ask: []int{0, 2}},
 	{name: "fixed leases", people: fixed, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 1}},
 	{name: "mixed leases", people: mixed, left: chances{order: 3, lost: 2}, ask: []int{0, 1}},
-	{name: "mixed leases, and one that outlives its process", people: mixedOutlive, left: chances{order: 3}, ask: []int{0}},
+	{
+		name: "mixed leases, and one that outlives its process", people: mixedOutlive, left: chances{order: 3}, ask: []int{0},
+	},
 	{name: "tries", people: tries, left: chances{order: 3, lost: 2}, ask: []int{0}},
 	{
 		name: "claims", people: three, left: chances{order: 3, lost: 1, cancels: 1}, ask: []int{0, 2},

@@ -147,7 +147,9 @@ func TestListening(t *testing.T) {
 	t.Run("does not linger for a lock that rested elsewhere", func(t *testing.T) {
 		r := restRig(t)
 		r.acquire("ann")
-		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: time.Second, HolderRests: true, At: storeTime(r.now)}, nil)
+		r.acquireReplied(
+			lockagent.AcquireReply{Holder: "other:7", Remaining: time.Second, HolderRests: true, At: storeTime(r.now)}, nil,
+		)
 		listening(r, true)
 		r.acquire("bob")
 		r.step(Woken{})

@@ -27,7 +27,9 @@ func TestLogger(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 	out.Reset()
-	l.Warnf("Filestore [%s] Sourcing state is outdated; attempting to recover using backward scan (seq %d to %d)", "S", 1, 7)
+	l.Warnf(
+		"Filestore [%s] Sourcing state is outdated; attempting to recover using backward scan (seq %d to %d)", "S", 1, 7,
+	)
 	l.Warnf("Filestore [%s] TTL state is outdated", "Sourcing state is outdated")
 	if got := out.String(); !strings.HasPrefix(got, "level=DEBUG") || !strings.Contains(got, "\nlevel=WARN") {
 		t.Errorf("got\n%s", got)

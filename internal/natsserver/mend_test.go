@@ -22,7 +22,10 @@ func TestStartsAnew(t *testing.T) {
 		}
 	}()
 	back := make(chan struct{}, 1)
-	nc, err := nats.Connect(s.URL(), nats.ReconnectWait(10*time.Millisecond), nats.MaxReconnects(-1), nats.ReconnectHandler(func(*nats.Conn) { back <- struct{}{} }))
+	nc, err := nats.Connect(
+		s.URL(), nats.ReconnectWait(10*time.Millisecond), nats.MaxReconnects(-1),
+		nats.ReconnectHandler(func(*nats.Conn) { back <- struct{}{} }),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

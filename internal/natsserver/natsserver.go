@@ -51,7 +51,9 @@ import (
 
 // ErrInUse is returned by [Start] when another server has the store directory.
 // NATS itself does not notice, and both would lose what they acknowledged.
-var ErrInUse = errors.New("natsserver: the store directory is in use by another server; stop that one or choose another directory")
+var ErrInUse = errors.New(
+	"natsserver: the store directory is in use by another server; stop that one or choose another directory",
+)
 
 const (
 	// syncInterval is how often the log is forced to disk. It costs no throughput
@@ -154,7 +156,11 @@ func (cfg *Config) check() (host string, port int, err error) {
 	if cfg.Listen != "" {
 		addr, err := netip.ParseAddrPort(cfg.Listen)
 		if err != nil || !addr.Addr().IsLoopback() {
-			bad("Listen", "%q is no loopback address with a port; use one such as 127.0.0.1:4222, for the log is not for other hosts", cfg.Listen)
+			bad(
+				"Listen",
+				"%q is no loopback address with a port; use one such as 127.0.0.1:4222, for the log is not for other hosts",
+				cfg.Listen,
+			)
 		}
 		host, port = addr.Addr().String(), int(addr.Port())
 		if port == 0 {

@@ -173,7 +173,9 @@ func TestMaxBytes(t *testing.T) {
 }
 
 func TestConfigFile(t *testing.T) {
-	s := natstest.StartSecured(t, `port: 1, store_dir: "/no/such/directory", authorization: { user: joe, password: s3cr3t }`)
+	s := natstest.StartSecured(
+		t, `port: 1, store_dir: "/no/such/directory", authorization: { user: joe, password: s3cr3t }`,
+	)
 	if nc, err := nats.Connect(s.URL()); !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("a stranger got %v, %v", nc, err)
 	}

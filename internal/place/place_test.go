@@ -24,12 +24,21 @@ func TestPlaces(t *testing.T) {
 		state, socket string
 		client        string // where a client looks first
 	}{
-		{0, "HOME=/root XDG_RUNTIME_DIR=/run/user/0 XDG_STATE_HOME=/s", "/var/lib/lockagent", "/run/lockagent/agent.sock", "/run/lockagent/agent.sock"},
+		{
+			0, "HOME=/root XDG_RUNTIME_DIR=/run/user/0 XDG_STATE_HOME=/s", "/var/lib/lockagent", "/run/lockagent/agent.sock",
+			"/run/lockagent/agent.sock",
+		},
 		{7, "", "/var/lib/lockagent", "/var/lib/lockagent/agent.sock", "/var/lib/lockagent/agent.sock"},
-		{7, "HOME=/h", "/h/.local/state/lockagent", "/h/.local/state/lockagent/agent.sock", "/h/.local/state/lockagent/agent.sock"},
+		{
+			7, "HOME=/h", "/h/.local/state/lockagent", "/h/.local/state/lockagent/agent.sock",
+			"/h/.local/state/lockagent/agent.sock",
+		},
 		{7, "HOME=/h XDG_STATE_HOME=/s", "/s/lockagent", "/s/lockagent/agent.sock", "/s/lockagent/agent.sock"},
 		{7, "HOME=/h XDG_RUNTIME_DIR=/r", "/h/.local/state/lockagent", "/r/lockagent/agent.sock", "/r/lockagent/agent.sock"},
-		{7, "HOME=/h STATE_DIRECTORY=/s1:/s2 RUNTIME_DIRECTORY=/r1:/r2", "/s1", "/r1/agent.sock", "/h/.local/state/lockagent/agent.sock"},
+		{
+			7, "HOME=/h STATE_DIRECTORY=/s1:/s2 RUNTIME_DIRECTORY=/r1:/r2", "/s1", "/r1/agent.sock",
+			"/h/.local/state/lockagent/agent.sock",
+		},
 	} {
 		u := user(test.uid, test.environ)
 		if state := u.StateDir(); state != test.state {

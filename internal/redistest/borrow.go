@@ -30,7 +30,11 @@ func Borrow(t testing.TB) *Server {
 		}
 		// The connections that the test has closed are gone, too, before the next test counts who listens.
 		for _, command := range [][]string{
-			{"CLIENT", "KILL", "TYPE", "normal"}, {"CLIENT", "KILL", "TYPE", "pubsub"}, {"FLUSHALL"}, {"SCRIPT", "FLUSH"}, {"CONFIG", "RESETSTAT"},
+			{"CLIENT", "KILL", "TYPE", "normal"},
+			{"CLIENT", "KILL", "TYPE", "pubsub"},
+			{"FLUSHALL"},
+			{"SCRIPT", "FLUSH"},
+			{"CONFIG", "RESETSTAT"},
 		} {
 			s.Do(command...)
 		}

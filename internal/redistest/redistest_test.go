@@ -26,7 +26,8 @@ func TestServer(t *testing.T) {
 	if got := s.Do("GET", "none"); got != nil {
 		t.Errorf("GET of nothing replied %v", got)
 	}
-	if got, want := s.Do("EVAL", "return {1, 'two', false, {3}}", "0"), []any{int64(1), "two", nil, []any{int64(3)}}; !reflect.DeepEqual(got, want) {
+	want := []any{int64(1), "two", nil, []any{int64(3)}}
+	if got := s.Do("EVAL", "return {1, 'two', false, {3}}", "0"); !reflect.DeepEqual(got, want) {
 		t.Errorf("EVAL replied %#v, want %#v", got, want)
 	}
 	if got := s.Calls("GET"); got != 2 {
@@ -50,7 +51,8 @@ func TestABorrowedServerIsEmpty(t *testing.T) {
 				t.Errorf("the server at %s was not used again", addr)
 			}
 			addr = s.Addr()
-			if got := s.Do("PUBSUB", "NUMSUB", "c"); s.Do("EXISTS", "k") != int64(0) || !reflect.DeepEqual(got, []any{"c", int64(0)}) {
+			if got := s.Do("PUBSUB", "NUMSUB", "c"); s.Do("EXISTS", "k") != int64(0) ||
+				!reflect.DeepEqual(got, []any{"c", int64(0)}) {
 				t.Errorf("it has a key, or listeners: %v", got)
 			}
 			s.Do("SET", "k", "v")

@@ -118,7 +118,9 @@ func everyKindGoesOn(t *testing.T, url string, failover func()) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
-	for name, number := range map[string]func(context.Context) (channelapi.PermitsStatus, error){"semaphore": semaphore.Status, "permits": permits.Status} {
+	for name, number := range map[string]func(context.Context) (channelapi.PermitsStatus, error){
+		"semaphore": semaphore.Status, "permits": permits.Status,
+	} {
 		if s, err := number(waittest.Context(t)); err != nil || s.Free != 3 {
 			t.Errorf("%s: %+v, %v; want 3 free permits", name, s, err)
 		}

@@ -108,7 +108,9 @@ func (w *world) serverTime() time.Time {
 
 func (w *world) awaitPlaces(n int64) {
 	w.Helper()
-	waittest.Until(w, fmt.Sprint(n, " places"), func() bool { return w.redis.Do("LLEN", "redisson_lock_queue:{"+name+"}") == n })
+	waittest.Until(
+		w, fmt.Sprint(n, " places"), func() bool { return w.redis.Do("LLEN", "redisson_lock_queue:{"+name+"}") == n },
+	)
 }
 
 // Waiters come and give up, behind nobody, and behind a place of another program. Then one dies.

@@ -47,7 +47,10 @@ func heavy(t *testing.T, opts ...func() channelapi.Option) {
 							continue
 						}
 						if err == nil {
-							err = pools[o%2].Do(w.Context(), 1+i%2, func(context.Context, channelapi.Grant) error { return increment(conn, "bucket "+subject(i)) })
+							err = pools[o%2].Do(
+								w.Context(), 1+i%2,
+								func(context.Context, channelapi.Grant) error { return increment(conn, "bucket "+subject(i)) },
+							)
 						}
 						err = errors.Join(err, g.Release(w.Context()))
 						if err != nil {

@@ -26,7 +26,9 @@ type handle interface {
 }
 
 // one is for kinds that have one handle.
-func one[H handle](open func(*channelapi.Session, string, ...channelapi.Option) H) func(*channelapi.Session, string, ...channelapi.Option) []handle {
+func one[H handle](
+	open func(*channelapi.Session, string, ...channelapi.Option) H,
+) func(*channelapi.Session, string, ...channelapi.Option) []handle {
 	return func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
 		return []handle{open(s, name, opts...)}
 	}
@@ -39,12 +41,16 @@ var (
 	read         = kind{name: "read", handles: one((*channelapi.Session).ReadLock)}
 	write        = kind{name: "write", handles: one((*channelapi.Session).WriteLock)}
 	spin         = kind{name: "spin", handles: one((*channelapi.Session).SpinLock), late: 200 * time.Millisecond}
-	nonreentrant = kind{name: "nonreentrant", handles: func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
-		return []handle{s.Lock(name, append(opts, channelapi.NoReentry())...)}
-	}}
-	nonreentrantFair = kind{name: "nonreentrantfair", handles: func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
-		return []handle{s.FairLock(name, append(opts, channelapi.NoReentry())...)}
-	}}
+	nonreentrant = kind{
+		name: "nonreentrant", handles: func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
+			return []handle{s.Lock(name, append(opts, channelapi.NoReentry())...)}
+		},
+	}
+	nonreentrantFair = kind{
+		name: "nonreentrantfair", handles: func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
+			return []handle{s.FairLock(name, append(opts, channelapi.NoReentry())...)}
+		},
+	}
 )
 
 var all = kind{name: "all", handles: func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {

@@ -12,7 +12,9 @@ import (
 
 func TestL01L02BoundedWait(t *testing.T) {
 	inMemory(t, plain, func(w *world) {
-		for wait, want := range map[time.Duration]error{550 * time.Millisecond: nil, 499 * time.Millisecond: channelapi.ErrTimeout} {
+		for wait, want := range map[time.Duration]error{
+			550 * time.Millisecond: nil, 499 * time.Millisecond: channelapi.ErrTimeout,
+		} {
 			latch, other := w.agent().Latch("start"), w.agent().Latch("start")
 			must(w, latch.Set(w.Context(), 1))
 			ctx, cancel := context.WithTimeout(w.Context(), wait)

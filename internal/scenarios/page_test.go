@@ -187,7 +187,9 @@ func TestFaultsOfThePageAreFound(t *testing.T) {
 		"`TestA01One` |":     {"not yet |", "A01: TestA01One is not in the row"},
 		"| B01 | e |":        {"B01", "B01 has no row"},
 	} {
-		if found := faults(rowsOf(strings.Replace(good, old, change.to, 1)), ids, tests); !strings.Contains(strings.Join(found, "\n"), change.fault) {
+		if found := faults(
+			rowsOf(strings.Replace(good, old, change.to, 1)), ids, tests,
+		); !strings.Contains(strings.Join(found, "\n"), change.fault) {
 			t.Errorf("with %q for %q %q is not found, but %q", change.to, old, change.fault, found)
 		}
 	}

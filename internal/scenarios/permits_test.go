@@ -13,7 +13,11 @@ func TestK02LeaseIsChangedWhileItLasts(t *testing.T) {
 	inMemory(t, plain, func(w *world) {
 		p := w.agent().Permits("pool")
 		set(w, p, 1, true)
-		const unknown, first, second = "00112233445566778899aabbccddee00", "00112233445566778899aabbccddee01", "00112233445566778899aabbccddee02"
+		const (
+			unknown = "00112233445566778899aabbccddee00"
+			first   = "00112233445566778899aabbccddee01"
+			second  = "00112233445566778899aabbccddee02"
+		)
 		extend := func(id channelapi.PermitID, d time.Duration, want error) {
 			w.Helper()
 			wantErr(w, "the extension", p.ExtendID(w.Context(), id, d), want)
@@ -42,10 +46,13 @@ func TestK07TimeToLiveLeavesNoKey(t *testing.T) {
 		for _, key := range theirs {
 			w.redis.Do("PEXPIRE", key, "100")
 		}
-		waittest.Until(w, "the semaphore to be gone", func() bool { return w.redis.Do("EXISTS", theirs[0], theirs[1]) == int64(0) })
+		waittest.Until(
+			w, "the semaphore to be gone", func() bool { return w.redis.Do("EXISTS", theirs[0], theirs[1]) == int64(0) },
+		)
 		wantFreePermits(w, p, 0)
 		for _, key := range w.redis.Do("KEYS", "*pool*").([]any) {
-			if k := key.(string); !strings.HasPrefix(k, "lockagent_change:") && k != "lockagent_notes:{pool}" { // which are gone after a minute
+			// Changes and notes are gone after a minute.
+			if k := key.(string); !strings.HasPrefix(k, "lockagent_change:") && k != "lockagent_notes:{pool}" {
 				w.Errorf("%s is left", k)
 			}
 		}
@@ -54,7 +61,8 @@ func TestK07TimeToLiveLeavesNoKey(t *testing.T) {
 
 func TestK09BoundedWaitForALeaseThatEnds(t *testing.T) {
 	inMemory(t, plain, func(w *world) {
-		mine, theirs := w.agent().Permits("pool", channelapi.Lease(2*time.Second)), w.agent().Permits("pool", channelapi.Wait(4*time.Second))
+		mine := w.agent().Permits("pool", channelapi.Lease(2*time.Second))
+		theirs := w.agent().Permits("pool", channelapi.Wait(4*time.Second))
 		set(w, mine, 1, true)
 		late := take(w, mine, 1)
 		began := time.Now()

@@ -166,7 +166,9 @@ func TestP17ManyNamesAreWaitedFor(t *testing.T) {
 		}
 		for i := range names {
 			must(w, receive(w, holders[i]).Err())
-			waiters[i] = both[1].Lock(fmt.Sprint("orders/", i)).DoAsync(w.Context(), func(context.Context, channelapi.Grant) error { return nil })
+			waiters[i] = both[1].Lock(fmt.Sprint("orders/", i)).DoAsync(
+				w.Context(), func(context.Context, channelapi.Grant) error { return nil },
+			)
 		}
 		waittest.Until(w, "all to wait", func() bool {
 			return len(w.redis.Do("PUBSUB", "CHANNELS", "redisson_lock__channel*").([]any)) == names
@@ -174,7 +176,8 @@ func TestP17ManyNamesAreWaitedFor(t *testing.T) {
 		_ = both[0].Close() // what is not confirmed in time is free when its lease has run out
 		for i := range names {
 			// A slow machine may keep a waiter from its work for longer than the lease of a pass.
-			if err := receive(w, waiters[i]); err != nil && !errors.Is(err, channelapi.ErrLost) && !errors.Is(err, channelapi.ErrNotGranted) {
+			if err := receive(w, waiters[i]); err != nil && !errors.Is(err, channelapi.ErrLost) &&
+				!errors.Is(err, channelapi.ErrNotGranted) {
 				w.Errorf("waiter %d: %v", i, err)
 			}
 		}

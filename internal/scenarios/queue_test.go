@@ -260,7 +260,8 @@ func TestO09AnObserverSeesNoMoreThanThereIs(t *testing.T) {
 		for looks := 0; looks == 0 || done.Load() < workers; looks++ {
 			for _, a := range both {
 				s, err := a.Lock(name).Status(w.Context())
-				if err != nil || s.HoldCount < 0 || s.HoldCount > 1 || s.Locked != (s.HoldCount == 1) || s.Waiters < 0 || s.Waiters > workers/2 {
+				if err != nil || s.HoldCount < 0 || s.HoldCount > 1 || s.Locked != (s.HoldCount == 1) || s.Waiters < 0 ||
+					s.Waiters > workers/2 {
 					w.Fatalf("%+v, %v", s, err)
 				}
 			}

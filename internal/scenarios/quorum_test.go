@@ -146,7 +146,9 @@ func TestI08OneServerOfTwoIsDown(t *testing.T) {
 	t.Parallel()
 	up, down := redistest.Start(t), redistest.Start(t)
 	w := &world{T: t, kind: plain, open: func() lockagent.Store {
-		return openQuorum(t, []lockagent.Store{openRedis(t, up.URL()+"/0"), openRedis(t, up.URL()+"/1"), openRedis(t, down.URL())})
+		return openQuorum(t, []lockagent.Store{
+			openRedis(t, up.URL()+"/0"), openRedis(t, up.URL()+"/1"), openRedis(t, down.URL()),
+		})
 	}}
 	both := w.agents(2)
 	for _, a := range both {

@@ -155,7 +155,9 @@ func TestJ11Drain(t *testing.T) {
 }
 
 // countWith has agents increment a number, some times each, with permits of a number.
-func countWith(w *world, open func(*agent, ...channelapi.Option) permits, agents, owners, times int, wanted func(int) int, total int) {
+func countWith(
+	w *world, open func(*agent, ...channelapi.Option) permits, agents, owners, times int, wanted func(int) int, total int,
+) {
 	all := w.agents(agents)
 	set(w, open(all[0]), total, true)
 	var workers sync.WaitGroup
@@ -214,8 +216,12 @@ func TestJ13ReleaseAfterDelete(t *testing.T) {
 
 func TestJ14J17K19CountWithOnePermit(t *testing.T) {
 	one := func(int) int { return 1 }
-	bothSemaphores(t, func(w *world, open func(*agent, ...channelapi.Option) permits) { countWith(w, open, 1, 15, 1, one, 1) })
-	bothSemaphores(t, func(w *world, open func(*agent, ...channelapi.Option) permits) { countWith(w, open, 30, 30, 1, one, 1) })
+	bothSemaphores(t, func(w *world, open func(*agent, ...channelapi.Option) permits) {
+		countWith(w, open, 1, 15, 1, one, 1)
+	})
+	bothSemaphores(t, func(w *world, open func(*agent, ...channelapi.Option) permits) {
+		countWith(w, open, 30, 30, 1, one, 1)
+	})
 }
 
 func TestJ16K20CountOften(t *testing.T) {
@@ -276,7 +282,9 @@ func TestK17K18PermitByItsID(t *testing.T) {
 		set(w, a, 1, true)
 		const unknown = "00112233445566778899aabbccddeeff"
 		wantErr(w, "the release of an unknown permit", b.ReleaseID(w.Context(), unknown), channelapi.ErrNoPermit)
-		wantErr(w, "the extension of an unknown permit", b.ExtendID(w.Context(), unknown, time.Second), channelapi.ErrNoPermit)
+		wantErr(
+			w, "the extension of an unknown permit", b.ExtendID(w.Context(), unknown, time.Second), channelapi.ErrNoPermit,
+		)
 		id := take(w, a, 1).PermitIDs()[0]
 		if len(id) != 32 {
 			w.Errorf("the id is %q", id)
@@ -284,7 +292,9 @@ func TestK17K18PermitByItsID(t *testing.T) {
 		wantFreePermits(w, a, 0)
 		w.sleep(1100 * time.Millisecond)
 		wantFreePermits(w, a, 1)
-		wantErr(w, "the extension of a permit that has expired", b.ExtendID(w.Context(), id, time.Second), channelapi.ErrNoPermit)
+		wantErr(
+			w, "the extension of a permit that has expired", b.ExtendID(w.Context(), id, time.Second), channelapi.ErrNoPermit,
+		)
 		wantErr(w, "the release of a permit that has expired", b.ReleaseID(w.Context(), id), channelapi.ErrNoPermit)
 	})
 }

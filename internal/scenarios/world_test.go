@@ -252,7 +252,9 @@ type counting struct {
 // Unwrap is for [lockagent.Layer].
 func (c *counting) Unwrap() lockagent.Store { return c.Store }
 
-func (c *counting) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (c *counting) Acquire(
+	ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
 	c.acquires.Add(1)
 	c.Store.Acquire(ctx, req, done)
 }

@@ -174,7 +174,12 @@ func BenchmarkRenewal(b *testing.B) {
 		name   string
 		n      int
 		urgent bool
-	}{{"together=1", 1, false}, {"together=11", 11, false}, {"together=100", renewals.Most, false}, {"urgent", kept, true}} {
+	}{
+		{"together=1", 1, false},
+		{"together=11", 11, false},
+		{"together=100", renewals.Most, false},
+		{"urgent", kept, true},
+	} {
 		b.Run(c.name, func(b *testing.B) {
 			charge(b, server, b.N, func() {
 				var all sync.WaitGroup
@@ -198,7 +203,9 @@ type keeper struct {
 func (k *keeper) acquire(b *testing.B) {
 	for _, name := range k.names {
 		k.under.Add(1)
-		k.store.Acquire(b.Context(), lockagent.AcquireRequest{Name: name, Tenure: k.tenure, Lease: time.Hour}, func(r lockagent.AcquireReply, err error) {
+		k.store.Acquire(b.Context(), lockagent.AcquireRequest{
+			Name: name, Tenure: k.tenure, Lease: time.Hour,
+		}, func(r lockagent.AcquireReply, err error) {
 			if err != nil || !r.Granted {
 				b.Error(r, err)
 			}
@@ -214,7 +221,9 @@ func (k *keeper) renew(b *testing.B, n, together int, urgent bool) {
 	for i := range n {
 		last := (i+1)%together == 0 || i == n-1
 		k.under.Add(1)
-		k.store.Renew(b.Context(), lockagent.RenewRequest{Name: k.names[i%len(k.names)], Tenure: k.tenure, Lease: time.Hour, Urgent: urgent || last}, func(r lockagent.RenewReply, err error) {
+		k.store.Renew(b.Context(), lockagent.RenewRequest{
+			Name: k.names[i%len(k.names)], Tenure: k.tenure, Lease: time.Hour, Urgent: urgent || last,
+		}, func(r lockagent.RenewReply, err error) {
 			if err != nil || !r.Held {
 				b.Error(r, err)
 			}

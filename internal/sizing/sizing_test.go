@@ -124,7 +124,10 @@ func (w *world) steady() {
 	table.add(row{"  commands per grant", 0.98 * commandsPerHold, commands, s.commands(now) / s.rate(now, grant)})
 	table.add(row{"  messages per grant", 1, 1.05 * messages, s.rate(now, message) / s.rate(now, grant)})
 	grants := n*w.holds + s.rate(ever, grant) + s.rate(now, grant)
-	table.add(row{"facts /s", 0.98 * factsPerHold * grants, (factsPerHold + 1) * grants, all(func(u use) float64 { return s.rate(u, fact) })})
+	table.add(row{
+		"facts /s", 0.98 * factsPerHold * grants, (factsPerHold + 1) * grants,
+		all(func(u use) float64 { return s.rate(u, fact) }),
+	})
 	table.note("all commands /s", all(s.commands))
 	table.note("  of one host", all(s.commands)/n)
 	table.note("  most in 100 ms, as a multiple of the mean", s.peak(100*time.Millisecond))

@@ -57,7 +57,10 @@ func TestInVain(t *testing.T) {
 }
 
 func TestWaitsEnd(t *testing.T) {
-	for how, says := range map[string]string{"until": "gave up waiting: pigs to fly", "receive": "gave up waiting: the pig", "in a bubble": "gave up waiting: the pig"} {
+	for how, says := range map[string]string{
+		"until": "gave up waiting: pigs to fly", "receive": "gave up waiting: the pig",
+		"in a bubble": "gave up waiting: the pig",
+	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestInVain$", "-test.timeout="+(margin+1e9).String())

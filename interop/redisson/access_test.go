@@ -27,7 +27,8 @@ func rulesOfThePage(t *testing.T) string {
 	var rules []string
 	sharded := redistest.Sharded(t)
 	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "~orders/") || strings.HasPrefix(line, "+") && (sharded || !strings.HasPrefix(line, "+spublish")) {
+		if strings.HasPrefix(line, "~orders/") ||
+			strings.HasPrefix(line, "+") && (sharded || !strings.HasPrefix(line, "+spublish")) {
 			rules = append(rules, strings.TrimSpace(line))
 		}
 	}

@@ -87,7 +87,10 @@ func runAgent() {
 			if len(args) > 4 {
 				c = counter{args[5], args[4]}
 			}
-			got, err := new(rush).run(ctx, workOf(locks, thing{kind, args[0]}), threads, time.Duration(length)*time.Millisecond, time.Duration(hold)*time.Microsecond, c)
+			got, err := new(rush).run(
+				ctx, workOf(locks, thing{kind, args[0]}), threads, time.Duration(length)*time.Millisecond,
+				time.Duration(hold)*time.Microsecond, c,
+			)
 			return got.String(), err
 		default:
 			return "pong", nil

@@ -131,7 +131,9 @@ type contestants struct {
 const oursHold = 500
 
 // contest begins a contest. end waits for its end, and returns what each side got. Everybody gets at least one turn.
-func contest(t *testing.T, w *world, java *process, agents []*process, c contestants) (end func() (theirs, ours spoils)) {
+func contest(
+	t *testing.T, w *world, java *process, agents []*process, c contestants,
+) (end func() (theirs, ours spoils)) {
 	t.Helper()
 	key := c.name + " counter"
 	node := w.nodeOf(key)

@@ -177,7 +177,10 @@ func fencedOverPlain(t *testing.T, java *process, ours *channelapi.Locks) {
 func fencedAmongSeveral(t *testing.T, b *both) {
 	token := keyOf("redisson_lock_token", "several")
 	for range 2 {
-		grants, err := channelapi.All(t.Context(), b.ours.FencedLock("several", channelapi.Lease(forever)), b.ours.Lock("others", channelapi.Lease(forever)))
+		grants, err := channelapi.All(
+			t.Context(), b.ours.FencedLock("several", channelapi.Lease(forever)),
+			b.ours.Lock("others", channelapi.Lease(forever)),
+		)
 		must(t, err)
 		want(t, "the expiry of the tokens", b.remaining(token), -time.Millisecond)
 		for _, g := range grants {

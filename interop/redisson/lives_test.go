@@ -161,7 +161,9 @@ func javaGetsWhatAKilledAgentHad(t *testing.T, w *world) {
 func locksOfOurs(t *testing.T, b *both, agent *process) (after func(*testing.T)) {
 	var locks []string
 	var waiters []*someone
-	for i, o := range append(orphans, struct{ had, wants string }{"permits", "permits"}, struct{ had, wants string }{"semaphore", "semaphore"}) {
+	for i, o := range append(
+		orphans, struct{ had, wants string }{"permits", "permits"}, struct{ had, wants string }{"semaphore", "semaphore"},
+	) {
 		name := "orphan " + o.had
 		b.make(t, thing{o.had, name})
 		agent.do(t, "main", o.had+".lock", name)

@@ -70,7 +70,9 @@ func (l javaFenced) getToken(t *testing.T) int { t.Helper(); return l.number(t, 
 
 // locksAlone has two threads of Java share locks of each kind that has one holder at a time.
 func locksAlone(t *testing.T, w *world, java *process) {
-	for _, kind := range []string{"plain", "fair", "write", "fenced", "spin", "multi", "nonReentrant", "nonReentrantFair"} {
+	for _, kind := range []string{
+		"plain", "fair", "write", "fenced", "spin", "multi", "nonReentrant", "nonReentrantFair",
+	} {
 		t.Run(kind, func(t *testing.T) {
 			re := !strings.HasPrefix(kind, "nonReentrant")
 			if !re && os.Getenv(profileVariable) != "" {

@@ -25,7 +25,8 @@ var methodTypes = []string{
 	"org.redisson.api.RSemaphore", "org.redisson.api.RSemaphoreAsync",
 	"org.redisson.api.RPermitExpirableSemaphore", "org.redisson.api.RPermitExpirableSemaphoreAsync",
 	"org.redisson.api.RCountDownLatch", "org.redisson.api.RCountDownLatchAsync",
-	"org.redisson.api.RObject", "org.redisson.api.RObjectAsync", "org.redisson.api.RExpirable", "org.redisson.api.RExpirableAsync",
+	"org.redisson.api.RObject", "org.redisson.api.RObjectAsync", "org.redisson.api.RExpirable",
+	"org.redisson.api.RExpirableAsync",
 	"org.redisson.RedissonMultiLock", "org.redisson.api.RedissonClient",
 }
 

@@ -19,7 +19,12 @@ func old(t *testing.T) *world {
 func TestBesideAnOldRedisson(t *testing.T) {
 	t.Parallel()
 	w := old(t)
-	together(t, w, w.startJava(t, 30*time.Minute), []group{{"Wakes", wakes}, {"FairLock", fairLock}, {"ReadWriteLock", readWriteLock}, {"Latch", sharedLatch}})
+	together(t, w, w.startJava(t, 30*time.Minute), []group{
+		{"Wakes", wakes},
+		{"FairLock", fairLock},
+		{"ReadWriteLock", readWriteLock},
+		{"Latch", sharedLatch},
+	})
 }
 
 // Redisson 3.44 to 3.52 does not renew the keys of a reader that holds the lock twice. They end, but the reader does

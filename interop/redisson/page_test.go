@@ -125,8 +125,8 @@ const (
 	notYet = "not yet: "
 )
 
-// faults returns what is wrong with the tables of a page. The title of a section names types of Redisson. Its tables have
-// methods of these types, what we have in their place, and remarks.
+// faults returns what is wrong with the tables of a page. The title of a section names types of Redisson. Its tables
+// have methods of these types, what we have in their place, and remarks.
 func faults(page string, methods []string, api declared) (found []string) {
 	add := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	told := make(map[string]bool) // of which methods
@@ -183,9 +183,12 @@ func quoted(text string) (names []string) {
 }
 
 func TestFaultsOfThePageAreFound(t *testing.T) {
-	const good = "# No table\n| `x` | | |\n## `RLock`, `RLockAsync`\n| Redisson | lockagent | differences |\n|---|---|---|\n" +
-		"| `lock()`, `lockAsync()` | `Lock.Acquire`, `Wait` | `later()` |\n| `lock(long)` | `Grant.Token`; not yet: `FairLock` | |\n" +
-		"| `isLocked` | not yet: `Status.Locked` | |\n| `newCondition()` | no | there is none |\n## `RObject`\n| `getName()` | `Lock.Name` | |\n"
+	const good = "# No table\n| `x` | | |\n## `RLock`, `RLockAsync`\n| Redisson | lockagent | differences |\n" +
+		"|---|---|---|\n" +
+		"| `lock()`, `lockAsync()` | `Lock.Acquire`, `Wait` | `later()` |\n" +
+		"| `lock(long)` | `Grant.Token`; not yet: `FairLock` | |\n" +
+		"| `isLocked` | not yet: `Status.Locked` | |\n| `newCondition()` | no | there is none |\n## `RObject`\n" +
+		"| `getName()` | `Lock.Name` | |\n"
 	methods := []string{
 		"RLock lock()", "RLockAsync lockAsync()", "RLock lock(long)", "RLock isLocked()", "RLock isLocked(int)",
 		"RLock newCondition()", "RObject getName()",
@@ -209,7 +212,9 @@ func TestFaultsOfThePageAreFound(t *testing.T) {
 		"| no | there":   {"| later | there", "write what we have"},
 		"there is none ": {"", "write what we have"},
 	} {
-		if found := faults(strings.Replace(good, old, change.to, 1), methods, api); !strings.Contains(strings.Join(found, "\n"), change.fault) {
+		if found := faults(
+			strings.Replace(good, old, change.to, 1), methods, api,
+		); !strings.Contains(strings.Join(found, "\n"), change.fault) {
 			t.Errorf("with %q for %q %q is not found, but %q", change.to, old, change.fault, found)
 		}
 	}

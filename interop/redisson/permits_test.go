@@ -60,7 +60,9 @@ func sharedSemaphore(t *testing.T, b *both) {
 		want(t, "drained", n, 2)
 		numbers(0, 0)
 
-		outlives(t, 1, func(thread string) <-chan answer { return java.semaphore(name, thread).waits(t, redis, 1) }, ours, theirs)
+		outlives(
+			t, 1, func(thread string) <-chan answer { return java.semaphore(name, thread).waits(t, redis, 1) }, ours, theirs,
+		)
 		numbers(0, 0)
 	}
 }
@@ -148,7 +150,9 @@ func sharedPermits(t *testing.T, b *both) {
 
 		must(t, ours.ReleaseID(t.Context(), channelapi.PermitID(more[2])))
 		must(t, ours.ReleaseID(t.Context(), channelapi.PermitID(ids[0])))
-		want(t, "ErrNoPermit", errors.Is(ours.ReleaseID(t.Context(), channelapi.PermitID(ids[0])), channelapi.ErrNoPermit), true)
+		want(
+			t, "ErrNoPermit", errors.Is(ours.ReleaseID(t.Context(), channelapi.PermitID(ids[0])), channelapi.ErrNoPermit), true,
+		)
 		want(t, "tryRelease of what we released", theirs.tryRelease(t, ids[0]), 0)
 		granted := g.PermitIDs()
 		want(t, "tryRelease of ours", theirs.tryRelease(t, string(granted[0]), string(granted[1])), 2)
@@ -183,7 +187,10 @@ func sharedPermits(t *testing.T, b *both) {
 		want(t, "delete", theirs.delete(t), true)
 
 		must(t, ours.SetPermits(t.Context(), 1))
-		outlives(t, 2, func(thread string) <-chan answer { return java.permits(name, thread).waits(t, redis, 2, forever) }, ours, theirs)
+		outlives(
+			t, 2, func(thread string) <-chan answer { return java.permits(name, thread).waits(t, redis, 2, forever) }, ours,
+			theirs,
+		)
 		numbers(0, 2)
 	}
 }
@@ -259,7 +266,9 @@ func tooManyPermits(t *testing.T, b *both) {
 // changes.
 func (b *both) awaitPermitPlaces(t *testing.T, name string, places, agents int64) {
 	t.Helper()
-	waittest.Until(t, "places in the queue", func() bool { return b.nodeOf(name).Do("ZCARD", queueOf(name)) == any(places) })
+	waittest.Until(
+		t, "places in the queue", func() bool { return b.nodeOf(name).Do("ZCARD", queueOf(name)) == any(places) },
+	)
 	b.awaitSubscribers(t, keyOf("redisson_sc", name), agents)
 }
 
@@ -300,7 +309,9 @@ func deletedByJava(t *testing.T, b *both) {
 		var waiters []<-chan channelapi.Grant
 		for i, ours := range []*channelapi.Locks{b.ours, b.others, b.ours} {
 			waiters = append(waiters, request(t.Context(), ours, w))
-			waittest.Until(t, "places in the queue", func() bool { return b.nodeOf(w.name).Do("ZCARD", queueOf(w.name)) == any(int64(i+1)) })
+			waittest.Until(
+				t, "places in the queue", func() bool { return b.nodeOf(w.name).Do("ZCARD", queueOf(w.name)) == any(int64(i+1)) },
+			)
 		}
 		want(t, "delete", object{b.java, "j2", kind, w.name}.is(t, "delete"), true)
 		for _, grants := range waiters {

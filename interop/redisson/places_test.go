@@ -40,7 +40,9 @@ func placeOfOursThatIsOver(t *testing.T, b *both, agent *process) (after func(*t
 }
 
 // placesBehind has Java hold a fair lock, an agent have the first place, and Java have the next.
-func (b *both) placesBehind(t *testing.T, agent *process, name string, lease time.Duration) (holder javaLock, granted <-chan answer, first string) {
+func (b *both) placesBehind(
+	t *testing.T, agent *process, name string, lease time.Duration,
+) (holder javaLock, granted <-chan answer, first string) {
 	t.Helper()
 	holder = b.java.lock("fair", name, "has "+name)
 	holder.lock(t, lease)

@@ -276,7 +276,8 @@ func javaWritesAmongReaders(t *testing.T, b *both) {
 			func() { want(t, "tryLock", java.tryLock(t, forever, forever), true) },
 		} {
 			waittest.Until(t, "no writer had its turn lately", func() bool {
-				return len(b.nodeOf(name).Do("KEYS", "lockagent_turn*").([]any)) == 0 && b.nodeOf(name).Do("HGET", name, "mode") == "read"
+				return len(b.nodeOf(name).Do("KEYS", "lockagent_turn*").([]any)) == 0 &&
+					b.nodeOf(name).Do("HGET", name, "mode") == "read"
 			})
 			asks()
 			java.unlock(t)

@@ -20,7 +20,10 @@ func noReentry(t *testing.T, b *both) {
 }
 
 // noReentryOf has each side hold a lock, ask for it in vain, and wait for the other side.
-func noReentryOf(t *testing.T, b *both, kind, javas string, lockOf func(*channelapi.Session, string, ...channelapi.Option) *channelapi.SessionLock) {
+func noReentryOf(
+	t *testing.T, b *both, kind, javas string,
+	lockOf func(*channelapi.Session, string, ...channelapi.Option) *channelapi.SessionLock,
+) {
 	s, err := b.ours.Session("ann of " + kind)
 	must(t, err)
 	defer func() { must(t, s.Close(context.WithoutCancel(t.Context()))) }()

@@ -27,7 +27,9 @@ type tenureCount struct {
 // Unwrap is for [lockagent.Layer].
 func (c *tenureCount) Unwrap() lockagent.Store { return c.Store }
 
-func (c *tenureCount) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (c *tenureCount) Acquire(
+	ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
 	c.Store.Acquire(ctx, req, func(reply lockagent.AcquireReply, err error) {
 		if err == nil && reply.Granted {
 			c.begun.Add(1)
@@ -39,7 +41,9 @@ func (c *tenureCount) Acquire(ctx context.Context, req lockagent.AcquireRequest,
 	})
 }
 
-func (c *tenureCount) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+func (c *tenureCount) Release(
+	ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error),
+) {
 	c.Store.Release(ctx, req, func(reply lockagent.ReleaseReply, err error) {
 		if err == nil && reply.Others > 0 {
 			c.woke.Store(true)

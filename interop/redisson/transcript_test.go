@@ -24,7 +24,8 @@ func playAll(t *testing.T, redis *redistest.Server, java *process) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			must(t, err)
-			if since, _, _ := strings.Cut(string(text), "\n"); strings.HasPrefix(since, "# since Redisson 4") && os.Getenv(profileVariable) != "" {
+			if since, _, _ := strings.Cut(string(text), "\n"); strings.HasPrefix(since, "# since Redisson 4") &&
+				os.Getenv(profileVariable) != "" {
 				t.Skip("this Redisson is older: " + since)
 			}
 			redis.Do("FLUSHALL") // what the transcript before has left

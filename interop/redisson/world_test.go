@@ -43,7 +43,10 @@ func cluster(t *testing.T, opts ...redistest.Option) *world {
 	t.Helper()
 	requireJava(t)
 	c := redistest.StartCluster(t, 3, opts...)
-	return &world{mode: "cluster", redisson: os.Getenv(profileVariable), url: c.URL(), nodes: c.Nodes, nodeOf: c.NodeOf, counts: counts(t)}
+	return &world{
+		mode: "cluster", redisson: os.Getenv(profileVariable), url: c.URL(), nodes: c.Nodes, nodeOf: c.NodeOf,
+		counts: counts(t),
+	}
 }
 
 // counts are the questions for the subscribers of a channel that the servers know.

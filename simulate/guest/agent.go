@@ -96,8 +96,8 @@ func (a *agent) begin() (*actor.Agent, error) {
 	return actor.Resume(config, *left)
 }
 
-// kill ends the agent without a word to the server. If another one is to go on from its journal, those who hold its locks
-// trust them for as long as they have been told.
+// kill ends the agent without a word to the server. If another one is to go on from its journal, those who hold its
+// locks trust them for as long as they have been told.
 func (a *agent) kill(resumes bool) {
 	a.mu.Lock()
 	for _, h := range a.holds {

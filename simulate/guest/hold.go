@@ -10,8 +10,8 @@ import (
 	"github.com/lockagent/lockagent/simulate/plan"
 )
 
-// hold is what a client has between a grant and its end. The client may outlive its agent, as a client of a daemon does:
-// then another life of the agent has the hold from then on.
+// hold is what a client has between a grant and its end. The client may outlive its agent, as a client of a daemon
+// does: then another life of the agent has the hold from then on.
 type hold struct {
 	world *world
 	of    plan.Hold
@@ -103,7 +103,9 @@ func (a *agent) goOn(resumed []actor.ResumedRequest) {
 		if !held {
 			continue
 		}
-		i := slices.IndexFunc(orphans, func(h *hold) bool { return h.of.Lock == string(r.Name) && h.of.Token == uint64(r.Token) })
+		i := slices.IndexFunc(
+			orphans, func(h *hold) bool { return h.of.Lock == string(r.Name) && h.of.Token == uint64(r.Token) },
+		)
 		if i < 0 { // its client had not learned of it
 			_ = g.Release(a.alive)
 			continue

@@ -18,7 +18,8 @@ const structLibrary = `local struct = {pack = function(format, ...)
   assert(format == '>I4I4I4I4')
   local bytes = ''
   for _, n in ipairs({...}) do
-    bytes = bytes .. string.char(math.floor(n / 2^24) % 256, math.floor(n / 2^16) % 256, math.floor(n / 2^8) % 256, n % 256)
+    bytes = bytes .. string.char(
+      math.floor(n / 2^24) % 256, math.floor(n / 2^16) % 256, math.floor(n / 2^8) % 256, n % 256)
   end
   return bytes
 end}

@@ -11,8 +11,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Change changes a plan as a text says, such as "lease=90s workers=5 locks=fair,spin". A time that [New] made of another
-// one, such as Longest, does not change with that.
+// Change changes a plan as a text says, such as "lease=90s workers=5 locks=fair,spin". A time that [New] made of
+// another one, such as Longest, does not change with that.
 func (p *Plan) Change(text string) error {
 	for _, word := range strings.Fields(text) {
 		name, value, _ := strings.Cut(word, "=")

@@ -29,7 +29,10 @@ func TestChange(t *testing.T) {
 	if err := p.Change("drift=-500"); err != nil || p.Drift != -500 {
 		t.Errorf("the plan is now %+v, %v", p, err)
 	}
-	for _, text := range []string{"lease", "drift=501", "drift=much", "outsiders=9", "outsiders=-1", "lease=soon", "work=0s", "workers=9", "workers=x", "locks=door", "mood=bad"} {
+	for _, text := range []string{
+		"lease", "drift=501", "drift=much", "outsiders=9", "outsiders=-1", "lease=soon", "work=0s", "workers=9", "workers=x",
+		"locks=door", "mood=bad",
+	} {
 		if p := New(1); p.Change(text) == nil {
 			t.Errorf("%q made the plan %+v", text, p)
 		}

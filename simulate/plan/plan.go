@@ -99,7 +99,9 @@ func (p Plan) Check() error {
 	}
 	for _, f := range p.Faults {
 		if f.Agent < 0 || f.Agent >= p.Parties() {
-			return fmt.Errorf("the fault %q is about an agent that there is not: they are numbered from 0 to %d", f, p.Parties()-1)
+			return fmt.Errorf(
+				"the fault %q is about an agent that there is not: they are numbered from 0 to %d", f, p.Parties()-1,
+			)
 		}
 	}
 	return nil

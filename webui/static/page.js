@@ -1,5 +1,5 @@
-// The script of the live page. The page works without it, as a snapshot. The script follows a stream, on which the server
-// sends the content again and again. In between, the script lets durations go on.
+// The script of the live page. The page works without it, as a snapshot. The script follows a stream, on which the
+// server sends the content again and again. In between, the script lets durations go on.
 
 const body = document.body;
 const main = document.getElementById("main");
@@ -149,7 +149,9 @@ function look() {
     if (mood === "live") pulse.textContent = "Live";
     if (mood === "stale") pulse.textContent = "Stale";
   }
-  const text = fault || `The daemon says nothing since ${new Date(Date.now() - (performance.now() - heard)).toLocaleTimeString(undefined, { timeZoneName: "short" })}. What you see may be over.`;
+  const since = new Date(Date.now() - (performance.now() - heard));
+  const text = fault || `The daemon says nothing since ${
+    since.toLocaleTimeString(undefined, { timeZoneName: "short" })}. What you see may be over.`;
   body.classList.toggle("is-stale", mood === "stale");
   if (mood !== "stale") stale.hidden = true;
   else if (stale.hidden || fault) {

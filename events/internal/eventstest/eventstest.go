@@ -13,15 +13,17 @@ const Agent = lockagent.AgentID("3f0c1a52-7b6e-4d7f-9a38-5a1d6f0e2b91")
 // Full has something in each field.
 func Full(kind lockagent.EventKind) lockagent.Event {
 	return lockagent.Event{
-		Kind:        kind,
-		Agent:       Agent,
-		Time:        time.Date(2026, 11, 21, 2, 3, 4, 5000, time.UTC),
-		Store:       "5a6d2f0e-0c55-4b8e-8f6c-0d5d1a7c2b11",
-		Lock:        "billing/invoices/42",
-		LockKind:    lockagent.PlainLock,
-		Mode:        lockagent.Exclusive,
-		Owner:       "worker-7",
-		Who:         lockagent.Process{Host: "host-42", Program: "backup.sh", Version: "v3", PID: 31, User: "root", Command: "backup.sh \"all\""}.Who(),
+		Kind:     kind,
+		Agent:    Agent,
+		Time:     time.Date(2026, 11, 21, 2, 3, 4, 5000, time.UTC),
+		Store:    "5a6d2f0e-0c55-4b8e-8f6c-0d5d1a7c2b11",
+		Lock:     "billing/invoices/42",
+		LockKind: lockagent.PlainLock,
+		Mode:     lockagent.Exclusive,
+		Owner:    "worker-7",
+		Who: lockagent.Process{
+			Host: "host-42", Program: "backup.sh", Version: "v3", PID: 31, User: "root", Command: "backup.sh \"all\"",
+		}.Who(),
 		Request:     11,
 		Tenure:      12,
 		Token:       lockagent.MaxToken,
@@ -49,12 +51,17 @@ func Full(kind lockagent.EventKind) lockagent.Event {
 		Operator:    "ops@host",
 		Reason:      lockagent.LostDenied,
 		Err:         "refused: \"why\"\n",
-		Reset:       lockagent.Reset{From: "run-21", To: "run-22", Reason: "emptied", After: 23, Before: 24, Step: -25 * time.Microsecond, Store: "another"},
+		Reset: lockagent.Reset{
+			From: "run-21", To: "run-22", Reason: "emptied", After: 23, Before: 24, Step: -25 * time.Microsecond,
+			Store: "another",
+		},
 		Grace: &lockagent.GracePeriod{
 			Incarnation: "run-22", Reason: "emptied \"now\"", Began: 26, Ended: 1_795_000_000_000_027,
 			Roll: []lockagent.AgentID{Agent, "agent-2"}, More: 31,
 		},
-		Process:     lockagent.Process{Host: "host-42", Program: "billing", Version: "v1.2.3", PID: 25, User: "billing", Command: "billing --all"},
+		Process: lockagent.Process{
+			Host: "host-42", Program: "billing", Version: "v1.2.3", PID: 25, User: "billing", Command: "billing --all",
+		},
 		TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 	}
 }
@@ -73,7 +80,9 @@ func Typical(request uint64) lockagent.Event {
 
 // Step is what the tests of the queue record, and what they expect of it.
 func Step(kind lockagent.EventKind, lock lockagent.Name, n uint64) lockagent.Event {
-	e := lockagent.Event{Kind: kind, Lock: lock, Request: n, Tenure: 1, Token: lockagent.Token(n), Owner: lockagent.Owner(fmt.Sprint("w", n))}
+	e := lockagent.Event{
+		Kind: kind, Lock: lock, Request: n, Tenure: 1, Token: lockagent.Token(n), Owner: lockagent.Owner(fmt.Sprint("w", n)),
+	}
 	switch kind {
 	case lockagent.EventGranted:
 		e.Count, e.StoreTime, e.Waited = 1, 7, 8

@@ -62,13 +62,18 @@ func TestSize(t *testing.T) {
 		}
 		for _, text := range []string{"", "\x01", "\x01\x01\x01\x01\x01\x01\x01", strings.Repeat("\x01", 100)} {
 			e := lockagent.Event{
-				Kind: k, Time: time.Unix(wire.LastSecond, 999_999_999), Store: text, Lock: lockagent.Name(text), LockKind: lockagent.LockKind(text),
-				Mode: lockagent.Mode(text), Owner: lockagent.Owner(text), Request: most, Tenure: most, Token: most, How: lockagent.ByHandOff,
-				Count: most, Permits: most, Total: most, Replicas: most, Holds: most, Op: lockagent.PermitsOp(text), Permit: lockagent.PermitID(text), Waiters: most, Waited: math.MinInt64, Held: math.MinInt64, Lease: math.MinInt64, Fixed: true, Remaining: math.MinInt64,
-				StoreTime: math.MinInt64, Until: math.MinInt64, Confirmed: math.MinInt64 + 1, Returned: math.MinInt64, Incarnation: text,
-				Holder: text, Operator: text, Reason: lockagent.LostUnclaimed, Err: text, TraceParent: text,
+				Kind: k, Time: time.Unix(wire.LastSecond, 999_999_999), Store: text, Lock: lockagent.Name(text),
+				LockKind: lockagent.LockKind(text), Mode: lockagent.Mode(text), Owner: lockagent.Owner(text), Request: most,
+				Tenure: most, Token: most,
+				How: lockagent.ByHandOff, Count: most, Permits: most, Total: most, Replicas: most, Holds: most,
+				Op: lockagent.PermitsOp(text), Permit: lockagent.PermitID(text), Waiters: most, Waited: math.MinInt64,
+				Held: math.MinInt64, Lease: math.MinInt64,
+				Fixed: true, Remaining: math.MinInt64,
+				StoreTime: math.MinInt64, Until: math.MinInt64, Confirmed: math.MinInt64 + 1, Returned: math.MinInt64,
+				Incarnation: text, Holder: text, Operator: text, Reason: lockagent.LostUnclaimed, Err: text, TraceParent: text,
 				Grace: &lockagent.GracePeriod{
-					Incarnation: text, Reason: text, Began: math.MinInt64, Ended: math.MinInt64, Roll: slices.Repeat([]lockagent.AgentID{lockagent.AgentID(text)}, 3), More: math.MinInt64,
+					Incarnation: text, Reason: text, Began: math.MinInt64, Ended: math.MinInt64,
+					Roll: slices.Repeat([]lockagent.AgentID{lockagent.AgentID(text)}, 3), More: math.MinInt64,
 				},
 				Who: lockagent.Process{Host: text, Program: text, Version: text, PID: most, User: text, Command: text}.Who(),
 			}
@@ -76,7 +81,10 @@ func TestSize(t *testing.T) {
 			all := slices.Repeat([]lockagent.Event{e}, wire.MaxRecords)
 			m := p.Pack(itemsOf(all...), events.Drops{}, 0, time.Time{})[0]
 			if bytes := len(p.Encode(nil, m)); bytes > 2*m.Size || bytes > 2*maxBatchBytes {
-				t.Errorf("%v with texts of %d bytes: %d bytes for %d records, and the size is said to be %d", k, len(text), bytes, len(m.Items), m.Size)
+				t.Errorf(
+					"%v with texts of %d bytes: %d bytes for %d records, and the size is said to be %d", k, len(text), bytes,
+					len(m.Items), m.Size,
+				)
 			}
 		}
 	}
@@ -97,7 +105,8 @@ func TestFactsShareNames(t *testing.T) {
 		q.Add(0, &e)
 		names = append(names, q.Slots.at(slot(i+1)).Common)
 	}
-	if names[0] != names[2] || names[1] != names[3] || names[0] == names[1] || names[4] == names[0] || names[5] == names[4] {
+	if names[0] != names[2] || names[1] != names[3] || names[0] == names[1] || names[4] == names[0] ||
+		names[5] == names[4] {
 		t.Error("names are shared by others, or not shared")
 	}
 	if *names[0] != *names[5] || names[4].Mode != lockagent.Shared || names[1].Incarnation != "" {
@@ -111,7 +120,10 @@ func TestAnsweredRequestsLeaveNoGarbage(t *testing.T) {
 	request := uint64(0)
 	cycle := func() {
 		request++
-		wait := lockagent.Event{Kind: lockagent.EventQueued, Time: time.Unix(0, 0).UTC(), Lock: "orders", Request: request, Waiters: int(request), Holder: "worker-8"}
+		wait := lockagent.Event{
+			Kind: lockagent.EventQueued, Time: time.Unix(0, 0).UTC(), Lock: "orders", Request: request, Waiters: int(request),
+			Holder: "worker-8",
+		}
 		q.Add(0, &wait)
 		if got := eventOf(q.Slots.at(q.requests[request])); got != wait {
 			t.Errorf("got %+v, want %+v", got, wait)

@@ -21,7 +21,8 @@ func TestGraceIsBounded(t *testing.T) {
 	}
 	roll[1] = lockagent.AgentID(strings.Repeat("\x01", 1000)) // is no name
 	given := &lockagent.GracePeriod{
-		Incarnation: strings.Repeat("\x01", 4000), Reason: strings.Repeat("\x01", 4000), Began: 1, Ended: 2, Roll: slices.Clone(roll), More: 5,
+		Incarnation: strings.Repeat("\x01", 4000), Reason: strings.Repeat("\x01", 4000), Began: 1, Ended: 2,
+		Roll: slices.Clone(roll), More: 5,
 	}
 	e := lockagent.Event{Kind: lockagent.EventGraceBegan, Grace: given}
 	Bound(&e)

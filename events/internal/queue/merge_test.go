@@ -11,7 +11,9 @@ import (
 
 // What one record tells of two facts is what they have told, and nothing else merges.
 func TestMerge(t *testing.T) {
-	granted, released, returned := eventstest.Step(lockagent.EventGranted, "a", 1), eventstest.Step(lockagent.EventReleased, "a", 1), eventstest.Step(lockagent.EventReturned, "a", 0)
+	granted := eventstest.Step(lockagent.EventGranted, "a", 1)
+	released := eventstest.Step(lockagent.EventReleased, "a", 1)
+	returned := eventstest.Step(lockagent.EventReturned, "a", 0)
 	whole := granted
 	whole.Kind, whole.Count, whole.Held, whole.Until, whole.Confirmed = lockagent.EventHeld, 0, 9, 10, 11
 	but := func(e lockagent.Event, change func(*lockagent.Event)) lockagent.Event {
@@ -20,24 +22,29 @@ func TestMerge(t *testing.T) {
 	}
 	over := func(e *lockagent.Event) { e.Returned = 12 }
 	for name, test := range map[string]struct{ last, next, want lockagent.Event }{
-		"Hold":                 {granted, released, whole},
-		"HoldThatWasReturned":  {granted, but(released, over), but(whole, over)},
-		"HeldAndReturned":      {whole, returned, but(whole, over)},
-		"ReleasedAndReturned":  {released, returned, but(released, over)},
-		"OneOfTwoAndReturned":  {but(released, func(e *lockagent.Event) { e.Count = 1 }), returned, lockagent.Event{}},
-		"ReturnedTwice":        {but(released, over), returned, lockagent.Event{}},
-		"ReturnedAtNoTime":     {released, but(returned, func(e *lockagent.Event) { e.Returned = 0 }), lockagent.Event{}},
-		"ReturnedWithAReason":  {released, but(returned, func(e *lockagent.Event) { e.Reason = lockagent.LostDenied }), lockagent.Event{}},
-		"ReturnedWithAnError":  {released, but(returned, func(e *lockagent.Event) { e.Err = "late" }), lockagent.Event{}},
-		"ReturnedByThen":       {released, but(returned, func(e *lockagent.Event) { e.Until = 12 }), lockagent.Event{}},
-		"GrantedAndReturned":   {granted, returned, lockagent.Event{}},
-		"OneOfTwo":             {granted, but(released, func(e *lockagent.Event) { e.Count = 1 }), lockagent.Event{}},
-		"AnotherTenure":        {granted, but(released, func(e *lockagent.Event) { e.Tenure = 2 }), lockagent.Event{}},
-		"AnotherToken":         {granted, but(released, func(e *lockagent.Event) { e.Token = 2 }), lockagent.Event{}},
-		"AnotherOwner":         {granted, but(released, func(e *lockagent.Event) { e.Owner = "eve" }), lockagent.Event{}},
-		"AnotherRequest":       {granted, but(released, func(e *lockagent.Event) { e.Request = 2 }), lockagent.Event{}},
-		"ReleasedAndReleased":  {released, released, lockagent.Event{}},
-		"LeaseHasBecomeLonger": {granted, but(released, func(e *lockagent.Event) { e.Lease = time.Hour }), but(whole, func(e *lockagent.Event) { e.Lease = time.Hour })},
+		"Hold":                {granted, released, whole},
+		"HoldThatWasReturned": {granted, but(released, over), but(whole, over)},
+		"HeldAndReturned":     {whole, returned, but(whole, over)},
+		"ReleasedAndReturned": {released, returned, but(released, over)},
+		"OneOfTwoAndReturned": {but(released, func(e *lockagent.Event) { e.Count = 1 }), returned, lockagent.Event{}},
+		"ReturnedTwice":       {but(released, over), returned, lockagent.Event{}},
+		"ReturnedAtNoTime":    {released, but(returned, func(e *lockagent.Event) { e.Returned = 0 }), lockagent.Event{}},
+		"ReturnedWithAReason": {
+			released, but(returned, func(e *lockagent.Event) { e.Reason = lockagent.LostDenied }), lockagent.Event{},
+		},
+		"ReturnedWithAnError": {released, but(returned, func(e *lockagent.Event) { e.Err = "late" }), lockagent.Event{}},
+		"ReturnedByThen":      {released, but(returned, func(e *lockagent.Event) { e.Until = 12 }), lockagent.Event{}},
+		"GrantedAndReturned":  {granted, returned, lockagent.Event{}},
+		"OneOfTwo":            {granted, but(released, func(e *lockagent.Event) { e.Count = 1 }), lockagent.Event{}},
+		"AnotherTenure":       {granted, but(released, func(e *lockagent.Event) { e.Tenure = 2 }), lockagent.Event{}},
+		"AnotherToken":        {granted, but(released, func(e *lockagent.Event) { e.Token = 2 }), lockagent.Event{}},
+		"AnotherOwner":        {granted, but(released, func(e *lockagent.Event) { e.Owner = "eve" }), lockagent.Event{}},
+		"AnotherRequest":      {granted, but(released, func(e *lockagent.Event) { e.Request = 2 }), lockagent.Event{}},
+		"ReleasedAndReleased": {released, released, lockagent.Event{}},
+		"LeaseHasBecomeLonger": {
+			granted, but(released, func(e *lockagent.Event) { e.Lease = time.Hour }),
+			but(whole, func(e *lockagent.Event) { e.Lease = time.Hour }),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			last := wire.FactOf(&test.last)
@@ -67,18 +74,49 @@ func TestWhatStaysForALaterFact(t *testing.T) {
 		facts []lockagent.Event
 		stay  int
 	}{
-		"Requested":           {[]lockagent.Event{eventstest.Step(lockagent.EventRequested, "a", 1)}, 1},
-		"Queued":              {[]lockagent.Event{eventstest.Step(lockagent.EventRequested, "a", 1), eventstest.Step(lockagent.EventQueued, "a", 1)}, 1},
-		"Granted":             {[]lockagent.Event{eventstest.Step(lockagent.EventGranted, "a", 1)}, 1},
-		"GrantedAndReentered": {[]lockagent.Event{eventstest.Step(lockagent.EventGranted, "a", 1), eventstest.Step(lockagent.EventReentered, "a", 2)}, 0},
-		"Held":                {[]lockagent.Event{eventstest.Step(lockagent.EventGranted, "a", 1), eventstest.Step(lockagent.EventReleased, "a", 1)}, 1},
-		"HeldAndReturned":     {[]lockagent.Event{eventstest.Step(lockagent.EventGranted, "a", 1), eventstest.Step(lockagent.EventReleased, "a", 1), eventstest.Step(lockagent.EventReturned, "a", 0)}, 0},
-		"Released":            {[]lockagent.Event{eventstest.Step(lockagent.EventReleased, "a", 1)}, 1},
-		"ReleasedAndTaken":    {[]lockagent.Event{eventstest.Step(lockagent.EventReleased, "a", 1), eventstest.Step(lockagent.EventGranted, "a", 2)}, 1}, // the grant
-		"OneOfTwoReleased":    {[]lockagent.Event{left}, 0},
-		"Returned":            {[]lockagent.Event{returned}, 0},
-		"Cancelled":           {[]lockagent.Event{eventstest.Step(lockagent.EventRequested, "a", 1), eventstest.Step(lockagent.EventCancelled, "a", 1)}, 0},
-		"Refused":             {[]lockagent.Event{eventstest.Step(lockagent.EventRequested, "a", 1), eventstest.Step(lockagent.EventRefused, "a", 1)}, 0},
+		"Requested": {[]lockagent.Event{eventstest.Step(lockagent.EventRequested, "a", 1)}, 1},
+		"Queued": {
+			[]lockagent.Event{eventstest.Step(lockagent.EventRequested, "a", 1), eventstest.Step(lockagent.EventQueued, "a", 1)},
+			1,
+		},
+		"Granted": {[]lockagent.Event{eventstest.Step(lockagent.EventGranted, "a", 1)}, 1},
+		"GrantedAndReentered": {
+			[]lockagent.Event{
+				eventstest.Step(lockagent.EventGranted, "a", 1), eventstest.Step(lockagent.EventReentered, "a", 2),
+			},
+			0,
+		},
+		"Held": {
+			[]lockagent.Event{eventstest.Step(lockagent.EventGranted, "a", 1), eventstest.Step(lockagent.EventReleased, "a", 1)},
+			1,
+		},
+		"HeldAndReturned": {
+			[]lockagent.Event{
+				eventstest.Step(lockagent.EventGranted, "a", 1), eventstest.Step(lockagent.EventReleased, "a", 1),
+				eventstest.Step(lockagent.EventReturned, "a", 0),
+			},
+			0,
+		},
+		"Released": {[]lockagent.Event{eventstest.Step(lockagent.EventReleased, "a", 1)}, 1},
+		// The grant.
+		"ReleasedAndTaken": {
+			[]lockagent.Event{eventstest.Step(lockagent.EventReleased, "a", 1), eventstest.Step(lockagent.EventGranted, "a", 2)},
+			1,
+		},
+		"OneOfTwoReleased": {[]lockagent.Event{left}, 0},
+		"Returned":         {[]lockagent.Event{returned}, 0},
+		"Cancelled": {
+			[]lockagent.Event{
+				eventstest.Step(lockagent.EventRequested, "a", 1), eventstest.Step(lockagent.EventCancelled, "a", 1),
+			},
+			0,
+		},
+		"Refused": {
+			[]lockagent.Event{
+				eventstest.Step(lockagent.EventRequested, "a", 1), eventstest.Step(lockagent.EventRefused, "a", 1),
+			},
+			0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := New(100, linger)

@@ -223,7 +223,8 @@ func Bound(e *lockagent.Event) {
 	}
 	if r, p := &e.Reset, &e.Process; len(e.Store)+len(e.Lock)+len(e.LockKind)+len(e.Mode)+len(e.Owner)+
 		len(e.Incarnation)+len(e.Permit)+len(e.Holder)+len(e.Operator)+len(e.Err)+len(e.TraceParent)+len(e.Link)+
-		len(r.From)+len(r.To)+len(r.Reason)+len(r.Store)+len(p.Host)+len(p.Program)+len(p.Version)+len(p.User)+len(p.Command) <= wire.MaxText {
+		len(r.From)+len(r.To)+len(r.Reason)+len(r.Store)+len(p.Host)+len(p.Program)+len(p.Version)+len(p.User)+
+		len(p.Command) <= wire.MaxText {
 		return // nearly all are so short
 	}
 	for _, text := range []*string{

@@ -67,9 +67,11 @@ func TestMessages(t *testing.T) {
 	nameless := eventstest.Step(lockagent.EventRefused, "", 9)
 	first := p.Pack(itemsOf(
 		started,
-		eventstest.Step(lockagent.EventGranted, "a", 1), eventstest.Step(lockagent.EventGranted, "a", 2), traced, eventstest.Step(lockagent.EventReleased, "a", 2),
+		eventstest.Step(lockagent.EventGranted, "a", 1), eventstest.Step(lockagent.EventGranted, "a", 2), traced,
+		eventstest.Step(lockagent.EventReleased, "a", 2),
 		eventstest.Step(lockagent.EventLost, "a", 4),
-		eventstest.Step(lockagent.EventGranted, "b", 5), eventstest.Step(lockagent.EventGranted, "a", 6), eventstest.Step(lockagent.EventGranted, "b", 7),
+		eventstest.Step(lockagent.EventGranted, "b", 5), eventstest.Step(lockagent.EventGranted, "a", 6),
+		eventstest.Step(lockagent.EventGranted, "b", 7),
 		nameless,
 		eventstest.Step(lockagent.EventGranted, "b", 8),
 		lockagent.Event{Kind: lockagent.EventAlive},
@@ -88,7 +90,8 @@ func TestMessages(t *testing.T) {
 	if got := sketch(t, &p, first); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if r := unpacked(t, &p, first[0])[0]; r.Follows != (events.Place{Epoch: 2, Seq: 77}) || r.Agent != "me" || r.Epoch != 3 {
+	if r := unpacked(t, &p, first[0])[0]; r.Follows != (events.Place{Epoch: 2, Seq: 77}) || r.Agent != "me" ||
+		r.Epoch != 3 {
 		t.Errorf("got %+v", r)
 	}
 	for _, m := range first {
@@ -109,7 +112,13 @@ func TestDropsAreTold(t *testing.T) {
 	missing.Add(lockagent.EventGranted)
 	missing.Add(lockagent.EventGranted)
 	// The very first message is never about drops: see pack.
-	got := sketch(t, &p, p.Pack(itemsOf(eventstest.Step(lockagent.EventGranted, "a", 1), eventstest.Step(lockagent.EventGranted, "a", 2)), missing, 0, time.Time{}))
+	got := sketch(
+		t, &p,
+		p.Pack(
+			itemsOf(eventstest.Step(lockagent.EventGranted, "a", 1), eventstest.Step(lockagent.EventGranted, "a", 2)), missing,
+			0, time.Time{},
+		),
+	)
 	if want := []string{"1 lock.a granted1", "5 dropped.= dropped0", "6 lock.a granted2"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -121,7 +130,9 @@ func TestDropsAreTold(t *testing.T) {
 
 // TestBatchesAreBounded makes batches that are full of records, and of bytes.
 func TestBatchesAreBounded(t *testing.T) {
-	for name, text := range map[string]string{"Small": "", "Large": strings.Repeat("x", wire.MaxText), "Escaped": strings.Repeat("\x01", 500)} {
+	for name, text := range map[string]string{
+		"Small": "", "Large": strings.Repeat("x", wire.MaxText), "Escaped": strings.Repeat("\x01", 500),
+	} {
 		t.Run(name, func(t *testing.T) {
 			p := NewPacker("me", 3, "p.q")
 			p.Last = 1

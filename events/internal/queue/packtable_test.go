@@ -20,8 +20,10 @@ func TestRowSize(t *testing.T) {
 	const most = math.MaxInt64
 	for _, owner := range []string{"", "\x01", strings.Repeat("\x01", 100)} {
 		e := lockagent.Event{
-			Kind: lockagent.EventHeld, Time: time.Unix(wire.LastSecond, 999_999_999), Lock: "a", Owner: lockagent.Owner(owner), Request: math.MaxUint64, Tenure: math.MaxUint64,
-			Token: math.MaxUint64, How: lockagent.ByHandOff, Waited: math.MinInt64, Held: math.MinInt64, StoreTime: math.MinInt64, Until: math.MinInt64,
+			Kind: lockagent.EventHeld, Time: time.Unix(wire.LastSecond, 999_999_999), Lock: "a", Owner: lockagent.Owner(owner),
+			Request: math.MaxUint64, Tenure: math.MaxUint64,
+			Token: math.MaxUint64, How: lockagent.ByHandOff, Waited: math.MinInt64, Held: math.MinInt64,
+			StoreTime: math.MinInt64, Until: math.MinInt64,
 			Confirmed: math.MinInt64, Returned: math.MinInt64,
 		}
 		p := NewPacker("me", 1, "lockagent.v1")
@@ -29,7 +31,10 @@ func TestRowSize(t *testing.T) {
 		m := p.Pack(itemsOf(slices.Repeat([]lockagent.Event{e}, wire.MaxRecords)...), events.Drops{}, 0, time.Time{})[0]
 		text := string(p.Encode(nil, m))
 		if strings.Count(text, wire.TableType) != 1 || len(text) > 2*m.Size || len(text) > 2*maxBatchBytes {
-			t.Errorf("owners of %d bytes: %d bytes for %d records, and the size is said to be %d", len(owner), len(text), len(m.Items), m.Size)
+			t.Errorf(
+				"owners of %d bytes: %d bytes for %d records, and the size is said to be %d", len(owner), len(text), len(m.Items),
+				m.Size,
+			)
 		}
 		if len(owner) < 2 && len(m.Items) != wire.MaxRecords {
 			t.Errorf("owners of %d bytes: %d records", len(owner), len(m.Items))

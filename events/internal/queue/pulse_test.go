@@ -43,7 +43,9 @@ func TestPulse(t *testing.T) {
 	wantDue(10 * time.Second)
 	wantBeat(10*time.Second, lockagent.Event{Store: "s"}, 3)
 	wantDue(20 * time.Second)
-	see(10500*time.Millisecond, lockagent.Event{Kind: lockagent.EventAlive, StoreTime: 900 * second, Lease: 30 * time.Second})
+	see(10500*time.Millisecond, lockagent.Event{
+		Kind: lockagent.EventAlive, StoreTime: 900 * second, Lease: 30 * time.Second,
+	})
 	wantDue(20 * time.Second)
 	wantBeat(10500*time.Millisecond, lockagent.Event{Store: "s", StoreTime: 900 * second, Lease: 30 * time.Second}, 3)
 
@@ -63,24 +65,36 @@ func TestPulse(t *testing.T) {
 	wantBeat(21*time.Second, lockagent.Event{Store: "s", StoreTime: 1000*second + 10*second - second/100}, 6, 5)
 
 	see(22*time.Second, lockagent.Event{Kind: lockagent.EventReleased, Token: 5})
-	if !see(22*time.Second, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1015 * second, Lease: 30 * time.Second}) {
+	if !see(22*time.Second, lockagent.Event{
+		Kind: lockagent.EventRenewed, StoreTime: 1015 * second, Lease: 30 * time.Second,
+	}) {
 		t.Error("it is not due earlier")
 	}
 	wantDue(23 * time.Second)
-	if see(22500*time.Millisecond, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1014 * second, Lease: time.Minute}) {
+	if see(22500*time.Millisecond, lockagent.Event{
+		Kind: lockagent.EventRenewed, StoreTime: 1014 * second, Lease: time.Minute,
+	}) {
 		t.Error("it is due earlier")
 	}
 	wantDue(23 * time.Second) // the first renewal has waited longer
-	wantBeat(22500*time.Millisecond, lockagent.Event{Store: "s", StoreTime: 1014 * second, Confirmed: 1015 * second, Lease: 59 * time.Second}, 6)
+	wantBeat(
+		22500*time.Millisecond,
+		lockagent.Event{Store: "s", StoreTime: 1014 * second, Confirmed: 1015 * second, Lease: 59 * time.Second}, 6,
+	)
 
 	// The renewal for a minute is over long before the others.
 	see(23*time.Second, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1016 * second, Lease: 30 * time.Second})
-	wantBeat(23*time.Second, lockagent.Event{Store: "s", StoreTime: 1016 * second, Confirmed: 1016 * second, Lease: 58 * time.Second}, 6)
+	wantBeat(
+		23*time.Second,
+		lockagent.Event{Store: "s", StoreTime: 1016 * second, Confirmed: 1016 * second, Lease: 58 * time.Second}, 6,
+	)
 	see(24*time.Second, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1050 * second, Lease: 30 * time.Second})
 	wantBeat(24*time.Second, lockagent.Event{Store: "s", StoreTime: 1050 * second, Confirmed: 1050 * second}, 6)
 
 	// The clock was set back. Renewals from before may still arrive.
-	see(30*time.Second, lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "x", To: "x", Before: 500 * second}})
+	see(30*time.Second, lockagent.Event{
+		Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "x", To: "x", Before: 500 * second},
+	})
 	see(31*time.Second, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1020 * second})
 	see(31*time.Second, lockagent.Event{Kind: lockagent.EventAlive, StoreTime: 1020 * second})
 	wantBeat(39*time.Second, lockagent.Event{Store: "s", StoreTime: 500*second + 9*second - 9*second/1000}, 6)

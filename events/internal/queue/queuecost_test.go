@@ -35,7 +35,8 @@ func TestMemoryOfAFullQueue(t *testing.T) {
 		}, 200, 300},
 		"OfOwnLocks": {func(i int) lockagent.Event {
 			return lockagent.Event{
-				Kind: lockagent.EventQueued, Lock: lockagent.Name(fmt.Sprintf("billing/invoices/%d", i)), Owner: owner(i), Store: "redis-1", Incarnation: "i1",
+				Kind: lockagent.EventQueued, Lock: lockagent.Name(fmt.Sprintf("billing/invoices/%d", i)), Owner: owner(i),
+				Store: "redis-1", Incarnation: "i1",
 				Waiters: 1, Holder: string(owner(-i)),
 			}
 		}, 550, 750},

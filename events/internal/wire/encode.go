@@ -85,14 +85,16 @@ func AppendRecord(b []byte, e *lockagent.Event, with Added, last *Before) []byte
 	}
 	b = appendText(b, `,"traceparent":`, e.TraceParent)
 	b = AppendData(append(b, `,"data":`...), e, with, last)
-	last.kind, last.second, last.store, last.lock, last.lockKind, last.mode = e.Kind, second, e.Store, e.Lock, e.LockKind, e.Mode
+	last.kind, last.second, last.store = e.Kind, second, e.Store
+	last.lock, last.lockKind, last.mode = e.Lock, e.LockKind, e.Mode
 	return append(b, '}')
 }
 
 // AppendData appends what the envelope has no place for.
 func AppendData(b []byte, e *lockagent.Event, with Added, last *Before) []byte {
 	start := len(b)
-	if names := last.names; names.to > 0 && last.lock == e.Lock && last.store == e.Store && last.lockKind == e.LockKind && last.mode == e.Mode {
+	if names := last.names; names.to > 0 && last.lock == e.Lock && last.store == e.Store && last.lockKind == e.LockKind &&
+		last.mode == e.Mode {
 		b = append(b, b[names.from:names.to]...)
 	} else {
 		b = appendNames(b, e)

@@ -79,7 +79,8 @@ func CommonOf(e *lockagent.Event) Common {
 
 // Of reports whether e has this in common with others.
 func (c *Common) Of(e *lockagent.Event) bool {
-	return c.Lock == e.Lock && c.Store == e.Store && c.LockKind == e.LockKind && c.Mode == e.Mode && c.Incarnation == e.Incarnation &&
+	return c.Lock == e.Lock && c.Store == e.Store && c.LockKind == e.LockKind && c.Mode == e.Mode &&
+		c.Incarnation == e.Incarnation &&
 		c.Permits == e.Permits && c.Total == e.Total && c.Replicas == e.Replicas && c.Holds == e.Holds
 }
 
@@ -97,7 +98,8 @@ func FactOf(e *lockagent.Event) (f Fact) {
 
 // HasMore reports whether e has something that few events have.
 func HasMore(e *lockagent.Event) bool {
-	return e.Holder != "" || e.Operator != "" || e.Err != "" || e.Waiters != 0 || e.Remaining != 0 || e.Op != "" || e.Permit != "" ||
+	return e.Holder != "" || e.Operator != "" || e.Err != "" || e.Waiters != 0 || e.Remaining != 0 || e.Op != "" ||
+		e.Permit != "" ||
 		e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{}) || e.Sum != 0 || e.Grace != nil
 }
 
@@ -120,7 +122,8 @@ func (f *Fact) Size() int {
 	}
 	if m := f.More; m != nil {
 		r, p := &m.Reset, &m.Process
-		texts += len(m.Holder) + len(m.Operator) + len(m.Err) + len(m.Op) + len(m.Permit) + len(r.From) + len(r.To) + len(r.Reason) + len(r.Store) +
+		texts += len(m.Holder) + len(m.Operator) + len(m.Err) + len(m.Op) + len(m.Permit) + len(r.From) + len(r.To) +
+			len(r.Reason) + len(r.Store) +
 			len(p.Host) + len(p.Program) + len(p.Version) + len(p.User) + len(p.Command)
 		if g := m.Grace; g != nil {
 			texts += len(g.Incarnation) + len(g.Reason)

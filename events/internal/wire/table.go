@@ -22,7 +22,8 @@ const TableType = TypeRoot + "lock.holds" + TypeVersion
 
 // TableColumns are the columns of the tables that agents write. A row has their values in this order.
 var TableColumns = [...]string{
-	"time", "owner", "request", "tenure", "token", "how", "waited_us", "held_us", "store_time_us", "until_us", "returned_us",
+	"time", "owner", "request", "tenure", "token", "how", "waited_us", "held_us", "store_time_us", "until_us",
+	"returned_us",
 }
 
 var quotedColumns = `,"columns":["` + strings.Join(TableColumns[:], `","`) + `"],"rows":[`
@@ -71,7 +72,10 @@ func AppendTable(b []byte, agent lockagent.AgentID, facts []*Fact, first Added, 
 	second := facts[0].second
 	b = append(appendFraction(b, facts[0]), `,"data":`...)
 	start := len(b)
-	all := lockagent.Event{Kind: e.Kind, Lease: e.Lease, Fixed: e.Fixed, Incarnation: e.Incarnation, Permits: e.Permits, Total: e.Total, Replicas: e.Replicas, Holds: e.Holds, Who: e.Who}
+	all := lockagent.Event{
+		Kind: e.Kind, Lease: e.Lease, Fixed: e.Fixed, Incarnation: e.Incarnation, Permits: e.Permits, Total: e.Total,
+		Replicas: e.Replicas, Holds: e.Holds, Who: e.Who,
+	}
 	b = append(appendRest(appendNames(b, &e), &all, last), quotedColumns...)
 	for i, f := range facts {
 		if i > 0 {

@@ -51,7 +51,9 @@ func New(cfg Config) (*Access, error) {
 		self: cfg.Self, directory: cfg.Directory, room: cfg.Room,
 		refusals: refusals{now: cfg.Now, tell: cfg.Refused, seen: make(map[refusalKey]*refusalState)},
 	}
-	a.quotas = quota.New(quota.Config{Bound: a.bound, Privileged: func(uid uint32) bool { return uid == 0 || uid == a.self }})
+	a.quotas = quota.New(quota.Config{
+		Bound: a.bound, Privileged: func(uid uint32) bool { return uid == 0 || uid == a.self },
+	})
 	return a, a.Replace(cfg.Rules, cfg.Limits)
 }
 
@@ -70,7 +72,9 @@ func (a *Access) Replace(rules []Rule, limits Limits) error {
 func (a *Access) Check(p Peer, right Right, name string) error {
 	now := a.policy.Load()
 	if rule, ok := now.allows(p, right, name, a.self); !ok {
-		return a.refusals.refuse(p.UID, notAllowed, &Forbidden{UID: p.UID, Right: right, Lock: name, Rule: rule, NoRules: len(now.rules) == 0})
+		return a.refusals.refuse(p.UID, notAllowed, &Forbidden{
+			UID: p.UID, Right: right, Lock: name, Rule: rule, NoRules: len(now.rules) == 0,
+		})
 	}
 	if most := now.limits.NameLen; right == Acquire && most > 0 && len(name) > most {
 		return a.refusals.refuse(p.UID, nameTooLong, &lockagent.NameError{
@@ -95,7 +99,10 @@ func (a *Access) Use(p Peer, owner uint32, name string) error {
 	if p.UID == owner || p.UID == 0 || a.Sees(p, Operate, name) {
 		return nil
 	}
-	_ = a.refusals.refuse(p.UID, notOwner, fmt.Errorf("the secret of a claim of user %d on %.64q was used by user %d", owner, name, p.UID)) // which says more than p may know
+	// The error says more than p may know.
+	_ = a.refusals.refuse(
+		p.UID, notOwner, fmt.Errorf("the secret of a claim of user %d on %.64q was used by user %d", owner, name, p.UID),
+	)
 	return refusal.ErrNoClaim
 }
 
@@ -109,7 +116,8 @@ func (a *Access) Sees(p Peer, right Right, name string) bool {
 // sees such names.
 func (a *Access) Enter(p Peer, right Right) error {
 	now := a.policy.Load()
-	if len(now.rules) == 0 && (p.UID == a.self || p.UID == 0) || slices.ContainsFunc(now.rules, func(r compiled) bool { return r.isFor(p) && r.allow&right == right }) {
+	if len(now.rules) == 0 && (p.UID == a.self || p.UID == 0) ||
+		slices.ContainsFunc(now.rules, func(r compiled) bool { return r.isFor(p) && r.allow&right == right }) {
 		return nil
 	}
 	return a.refusals.refuse(p.UID, notAllowed, &Forbidden{UID: p.UID, Right: right, NoRules: len(now.rules) == 0})

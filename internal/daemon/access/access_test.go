@@ -115,7 +115,10 @@ func TestTheFirstRuleForPeerAndNameCounts(t *testing.T) {
 		rule(t, "**", Look, "", ""),
 		rule(t, "**", all, "root", "wheel"), // behind a rule for everybody: never reached
 	)
-	ann, bob, team, root := Peer{UID: 1001, Groups: []uint32{2000}}, Peer{UID: 1002}, Peer{UID: 7, Groups: []uint32{7, 2000}}, Peer{}
+	ann := Peer{UID: 1001, Groups: []uint32{2000}}
+	bob := Peer{UID: 1002}
+	team := Peer{UID: 7, Groups: []uint32{7, 2000}}
+	root := Peer{}
 	for _, test := range []struct {
 		peer  Peer
 		right Right
@@ -138,7 +141,9 @@ func TestTheFirstRuleForPeerAndNameCounts(t *testing.T) {
 		switch {
 		case test.rule == 0 && err != nil:
 			t.Errorf("%+v: %v", test, err)
-		case test.rule > 0 && (refused == nil || refused.Rule != test.rule || refused.NoRules || !errors.Is(err, refusal.ErrForbidden) || errors.Is(err, refusal.ErrQuota)):
+		case test.rule > 0 &&
+			(refused == nil || refused.Rule != test.rule || refused.NoRules || !errors.Is(err, refusal.ErrForbidden) ||
+				errors.Is(err, refusal.ErrQuota)):
 			t.Errorf("%+v: got %#v", test, err)
 		}
 		if d.Sees(test.peer, test.right, test.name) != (test.rule == 0) {
@@ -181,13 +186,16 @@ func TestChecksAreThoseOfTheRulesInOrder(t *testing.T) {
 		want := false
 		for _, r := range rules {
 			everybody := len(r.Users)+len(r.Groups) == 0
-			if (everybody || slices.Contains(r.Users, fmt.Sprint(p.UID)) || slices.Contains(r.Groups, fmt.Sprint(p.Groups[0]))) && r.Match.Match(name) {
+			if (everybody || slices.Contains(r.Users, fmt.Sprint(p.UID)) ||
+				slices.Contains(r.Groups, fmt.Sprint(p.Groups[0]))) && r.Match.Match(name) {
 				want = r.Allow&right != 0
 				break
 			}
 		}
 		if got := a.Check(p, right, name) == nil; got != want {
-			t.Fatalf("user %d, group %v, right %v, name %q, rules %v: %v, want %v", p.UID, p.Groups, right, name, rules, got, want)
+			t.Fatalf(
+				"user %d, group %v, right %v, name %q, rules %v: %v, want %v", p.UID, p.Groups, right, name, rules, got, want,
+			)
 		}
 	})
 }
@@ -223,7 +231,8 @@ func TestNamesHaveALimit(t *testing.T) {
 		t.Error(err)
 	}
 	err := d.Check(Peer{}, Acquire, "abcd")
-	if bad, ok := errors.AsType[*lockagent.NameError](err); !ok || bad.Reason != "it has 4 bytes, and the limit of this daemon is 3" {
+	if bad, ok := errors.AsType[*lockagent.NameError](err); !ok ||
+		bad.Reason != "it has 4 bytes, and the limit of this daemon is 3" {
 		t.Errorf("got %#v", err)
 	}
 	if got, want := d.Refusals(), []RefusalCount{{0, false, "name_length", 1}}; !slices.Equal(got, want) {
@@ -305,8 +314,17 @@ func TestUse(t *testing.T) {
 		uid  uint32
 		name string
 		may  bool
-	}{{owner, "a/b", true}, {0, "a/b", true}, {1002, "a/b", true}, {1002, "b", false}, {1003, "a/b", false}, {self, "a/b", false}} {
-		if err := d.Use(Peer{UID: test.uid}, owner, test.name); (err == nil) != test.may || err != nil && err != refusal.ErrNoClaim { //nolint:errorlint // it says nothing more
+	}{
+		{owner, "a/b", true},
+		{0, "a/b", true},
+		{1002, "a/b", true},
+		{1002, "b", false},
+		{1003, "a/b", false},
+		{self, "a/b", false},
+	} {
+		err := d.Use(Peer{UID: test.uid}, owner, test.name)
+		//nolint:errorlint // it says nothing more
+		if (err == nil) != test.may || err != nil && err != refusal.ErrNoClaim {
 			t.Errorf("user %d, %s: %v", test.uid, test.name, err)
 		}
 	}
@@ -315,5 +333,6 @@ func TestUse(t *testing.T) {
 		t.Errorf("the counts are %v, want %v", got, want)
 	}
 	d.expectTold(t, `1002: the secret of a claim of user 1001 on "b" was used by user 1002 (0 unsaid)`,
-		`1003: the secret of a claim of user 1001 on "a/b" was used by user 1003 (0 unsaid)`, `900: the secret of a claim of user 1001 on "a/b" was used by user 900 (0 unsaid)`)
+		`1003: the secret of a claim of user 1001 on "a/b" was used by user 1003 (0 unsaid)`,
+		`900: the secret of a claim of user 1001 on "a/b" was used by user 900 (0 unsaid)`)
 }

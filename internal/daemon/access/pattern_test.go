@@ -90,7 +90,9 @@ func agrees(t interface{ Errorf(string, ...any) }, text, name string) {
 
 func TestPatternsMatchAsRegularExpressionsDo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "ab", "/", "a/", "*", "**"}), 1, 8).Draw(t, "pattern"), "")
+		text := strings.Join(
+			rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "ab", "/", "a/", "*", "**"}), 1, 8).Draw(t, "pattern"), "",
+		)
 		name := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "/"}), 0, 12).Draw(t, "name"), "")
 		agrees(t, text, name)
 	})
@@ -101,7 +103,8 @@ func TestLongPatternsMatchAsRegularExpressionsDo(t *testing.T) {
 	run := strings.Repeat("a", 40)
 	rapid.Check(t, func(t *rapid.T) {
 		text, name := "", ""
-		for _, part := range rapid.SliceOfN(rapid.SampledFrom([]string{run, run, "b", "/", "*", "**"}), 1, 12).Draw(t, "pattern") {
+		parts := rapid.SliceOfN(rapid.SampledFrom([]string{run, run, "b", "/", "*", "**"}), 1, 12)
+		for _, part := range parts.Draw(t, "pattern") {
 			if text += part; strings.HasPrefix(part, "*") {
 				part = rapid.SampledFrom([]string{"", "a", "b", "/", run, "b" + run + "/"}).Draw(t, "star")
 			}

@@ -37,7 +37,10 @@ func TestRefusalsAreToldOnceAMinute(t *testing.T) {
 	_ = d.Refused(1001, errors.New("something else")) // which is no refusal
 	_ = d.Refused(1001, nil)
 	_ = d.Check(Peer{UID: 1002}, Operate, "")
-	d.expectTold(t, fmt.Sprintf("1001: wrapped: %v (0 unsaid)", quota), "1002: "+forbidden+"user 1002 has no right to operate (0 unsaid)")
+	d.expectTold(
+		t, fmt.Sprintf("1001: wrapped: %v (0 unsaid)", quota),
+		"1002: "+forbidden+"user 1002 has no right to operate (0 unsaid)",
+	)
 
 	d.now = d.now.Add(tellEvery - 1)
 	_ = d.Check(ann, Acquire, "b")

@@ -86,12 +86,17 @@ func New(cfg Config) http.Handler {
 		connect.WithReadMaxBytes(cfg.MaxRequest),
 		connect.WithCompression("gzip", nil, nil), // it costs more than it saves within one host
 		connect.WithRecover(func(_ context.Context, spec connect.Spec, header http.Header, p any) error {
-			cfg.Logger.ErrorContext(cfg.Trace(header), "lockagent: recovered from a panic", "of", spec.Procedure, "panic", p, "stack", string(debug.Stack()))
+			cfg.Logger.ErrorContext(
+				cfg.Trace(header), "lockagent: recovered from a panic",
+				"of", spec.Procedure, "panic", p, "stack", string(debug.Stack()),
+			)
 			return wire.Refuse(lockagent.ErrInternal)
 		}),
 	}
 	mux := http.NewServeMux()
-	mux.Handle(lockagentv1connect.NewLockServiceHandler(&locks{Config: cfg, links: links{open: make(map[string]*link)}}, options...))
+	mux.Handle(
+		lockagentv1connect.NewLockServiceHandler(&locks{Config: cfg, links: links{open: make(map[string]*link)}}, options...),
+	)
 	mux.Handle(lockagentv1connect.NewCountServiceHandler(&counts{cfg}, options...))
 	mux.Handle(lockagentv1connect.NewLookServiceHandler(&looks{cfg}, options...))
 	mux.Handle(lockagentv1connect.NewOperateServiceHandler(&operates{cfg}, options...))
@@ -110,7 +115,10 @@ func Operate(cfg Config) lockagentv1connect.OperateServiceHandler { return &oper
 
 // services are the names of our own services.
 func services() []string {
-	return []string{lockagentv1connect.LockServiceName, lockagentv1connect.LookServiceName, lockagentv1connect.OperateServiceName, lockagentv1connect.CountServiceName}
+	return []string{
+		lockagentv1connect.LockServiceName, lockagentv1connect.LookServiceName, lockagentv1connect.OperateServiceName,
+		lockagentv1connect.CountServiceName,
+	}
 }
 
 // client returns the client of a request, or a refusal.

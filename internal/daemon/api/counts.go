@@ -26,7 +26,9 @@ type Numbers interface {
 }
 
 // reserve has room for the number that a request may make.
-func (c *counts) reserve(ctx context.Context, makes bool, name lockagent.Name, kind lockagent.LockKind) (end func(), err error) {
+func (c *counts) reserve(
+	ctx context.Context, makes bool, name lockagent.Name, kind lockagent.LockKind,
+) (end func(), err error) {
 	if c.Numbers == nil || !makes {
 		return func() {}, nil
 	}
@@ -56,7 +58,9 @@ func (c *counts) Permits(ctx context.Context, req *lockagentv1.PermitsRequest) (
 	if err != nil {
 		return nil, wire.Refuse(err)
 	}
-	return &lockagentv1.PermitsResponse{Done: r.Done, N: int32(r.N), Exists: r.Exists, Free: int32(r.Free), Taken: int32(r.Taken)}, nil
+	return &lockagentv1.PermitsResponse{
+		Done: r.Done, N: int32(r.N), Exists: r.Exists, Free: int32(r.Free), Taken: int32(r.Taken),
+	}, nil
 }
 
 // Latch implements [lockagentv1connect.CountServiceHandler].
@@ -64,7 +68,10 @@ func (c *counts) Latch(ctx context.Context, req *lockagentv1.LatchRequest) (*loc
 	if err := c.may(ctx, req.GetName()); err != nil {
 		return nil, wire.Refuse(err)
 	}
-	asked := lockagent.LatchRequest{Name: lockagent.Name(req.GetName()), Op: wire.ToLatchOp(req.GetOp()), Count: req.GetCount(), Change: string(lockagent.NewAgentID())}
+	asked := lockagent.LatchRequest{
+		Name: lockagent.Name(req.GetName()), Op: wire.ToLatchOp(req.GetOp()), Count: req.GetCount(),
+		Change: string(lockagent.NewAgentID()),
+	}
 	if err := asked.Check(); err != nil {
 		return nil, wire.Refuse(err)
 	}
@@ -80,11 +87,14 @@ func (c *counts) Latch(ctx context.Context, req *lockagentv1.LatchRequest) (*loc
 }
 
 // AwaitLatch implements [lockagentv1connect.CountServiceHandler].
-func (c *counts) AwaitLatch(ctx context.Context, req *lockagentv1.AwaitLatchRequest) (*lockagentv1.AwaitLatchResponse, error) {
+func (c *counts) AwaitLatch(
+	ctx context.Context, req *lockagentv1.AwaitLatchRequest,
+) (*lockagentv1.AwaitLatchResponse, error) {
 	if err := c.may(ctx, req.GetName()); err != nil {
 		return nil, wire.Refuse(err)
 	}
-	err := <-c.Agent.Await(ctx, lockagent.Name(req.GetName()), lockagent.Owner(lockagent.NewAgentID()), 0) // it ends with ctx
+	// The wait ends with ctx.
+	err := <-c.Agent.Await(ctx, lockagent.Name(req.GetName()), lockagent.Owner(lockagent.NewAgentID()), 0)
 	return &lockagentv1.AwaitLatchResponse{}, wire.Refuse(err)
 }
 

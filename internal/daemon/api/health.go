@@ -50,7 +50,9 @@ func (h *health) check(ctx context.Context, req *healthv1.HealthCheckRequest) (*
 	return &healthv1.HealthCheckResponse{Status: status}, nil
 }
 
-func (h *health) watch(ctx context.Context, req *healthv1.HealthCheckRequest, out *connect.ServerStream[healthv1.HealthCheckResponse]) error {
+func (h *health) watch(
+	ctx context.Context, req *healthv1.HealthCheckRequest, out *connect.ServerStream[healthv1.HealthCheckResponse],
+) error {
 	tick := time.NewTicker(healthEvery)
 	defer tick.Stop()
 	last := healthv1.HealthCheckResponse_ServingStatus(-1)

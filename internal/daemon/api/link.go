@@ -46,7 +46,10 @@ const (
 )
 
 func newLink(uid uint32) *link {
-	return &link{id: rand.Text(), uid: uid, wake: make(chan struct{}, 1), room: make(chan struct{}, 1), left: make(chan struct{}), linked: make(map[uint64]*linked)}
+	return &link{
+		id: rand.Text(), uid: uid, wake: make(chan struct{}, 1), room: make(chan struct{}, 1), left: make(chan struct{}),
+		linked: make(map[uint64]*linked),
+	}
 }
 
 // close ends the link and its claims.
@@ -264,7 +267,9 @@ func (k *link) collect() []*lockagentv1.LinkEvent {
 			if e == nil {
 				break
 			}
-			events = append(events, &lockagentv1.LinkEvent{Ref: ready[i].ref, What: &lockagentv1.LinkEvent_Event{Event: message(e)}})
+			events = append(events, &lockagentv1.LinkEvent{
+				Ref: ready[i].ref, What: &lockagentv1.LinkEvent_Event{Event: message(e)},
+			})
 		}
 	}
 	return events

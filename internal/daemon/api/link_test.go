@@ -92,7 +92,9 @@ func TestASecretOfAnotherUserOnALink(t *testing.T) {
 			t.Fatal(err)
 		}
 		book.Begin(agent)
-		s, err := book.Acquire(claims.Request{Client: claims.Client{PID: 1, UID: 1001}, Name: "door", Kind: lockagent.PlainLock})
+		s, err := book.Acquire(claims.Request{
+			Client: claims.Client{PID: 1, UID: 1001}, Name: "door", Kind: lockagent.PlainLock,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,11 +105,14 @@ func TestASecretOfAnotherUserOnALink(t *testing.T) {
 		}
 		granted := e.(claims.Granted)
 		l := &locks{Config: Config{
-			Book: book, Access: others{}, Client: func(context.Context) (claims.Client, bool) { return claims.Client{PID: 2, UID: 1002}, true },
+			Book: book, Access: others{},
+			Client: func(context.Context) (claims.Client, bool) { return claims.Client{PID: 2, UID: 1002}, true },
 		}}
 		k := newLink(1002)
 		attach := &lockagentv1.AttachRequest{Claim: granted.Claim, Secret: granted.Secret}
-		if err := l.do(t.Context(), k, &lockagentv1.Command{Ref: 1, Command: &lockagentv1.Command_Attach{Attach: attach}}); err != nil {
+		if err := l.do(t.Context(), k, &lockagentv1.Command{
+			Ref: 1, Command: &lockagentv1.Command_Attach{Attach: attach},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		events, err := k.next(t.Context())

@@ -64,7 +64,9 @@ func (l *looks) List(ctx context.Context, req *lockagentv1.ListRequest) (*lockag
 	}
 	if name := lockagent.Name(req.GetName()); name != "" {
 		if req.GetPattern() != "" || req.GetPageToken() != "" {
-			return nil, wire.Refuse(&lockagent.OptionError{Option: "name", Reason: "it stands in place of a pattern, and has one page; leave pattern and page_token out"})
+			return nil, wire.Refuse(&lockagent.OptionError{
+				Option: "name", Reason: "it stands in place of a pattern, and has one page; leave pattern and page_token out",
+			})
 		}
 		page := &lockagentv1.ListResponse{}
 		if found := l.Book.Lock(name); found.Held+found.Waiting > 0 && visible(name) {
@@ -77,7 +79,9 @@ func (l *looks) List(ctx context.Context, req *lockagentv1.ListRequest) (*lockag
 	case size == 0:
 		size = defaultPage
 	case size < 0 || size > maxPage:
-		return nil, wire.Refuse(&lockagent.OptionError{Option: "page_size", Reason: fmt.Sprintf("%d is not between 1 and %d", size, maxPage)})
+		return nil, wire.Refuse(&lockagent.OptionError{
+			Option: "page_size", Reason: fmt.Sprintf("%d is not between 1 and %d", size, maxPage),
+		})
 	}
 	found, more, err := l.Book.Locks(ctx, visible, lockagent.Name(req.GetPageToken()), size)
 	if err != nil {
@@ -107,13 +111,15 @@ func (l *looks) Get(ctx context.Context, req *lockagentv1.GetRequest) (*lockagen
 	}
 	found := l.Book.Lock(lockagent.Name(req.GetName()))
 	return &lockagentv1.GetResponse{
-		Lock: l.lock(&found), Held: status.Locked, Holder: wire.Text(status.Holder), Remaining: durationpb.New(status.Remaining),
-		Count: int32(status.HoldCount), Resting: status.Resting,
+		Lock: l.lock(&found), Held: status.Locked, Holder: wire.Text(status.Holder),
+		Remaining: durationpb.New(status.Remaining), Count: int32(status.HoldCount), Resting: status.Resting,
 	}, nil
 }
 
 // Watch implements [lockagentv1connect.LookServiceHandler].
-func (l *looks) Watch(ctx context.Context, req *lockagentv1.WatchRequest, out *connect.ServerStream[lockagentv1.WatchEvent]) error {
+func (l *looks) Watch(
+	ctx context.Context, req *lockagentv1.WatchRequest, out *connect.ServerStream[lockagentv1.WatchEvent],
+) error {
 	visible, err := l.visible(ctx, req.GetPattern(), true)
 	if err != nil {
 		return wire.Refuse(err)
@@ -129,7 +135,8 @@ func (l *looks) Watch(ctx context.Context, req *lockagentv1.WatchRequest, out *c
 			return wire.Refuse(err)
 		}
 		if lost {
-			if err := out.Send(&lockagentv1.WatchEvent{Event: &lockagentv1.WatchEvent_Reset_{Reset_: &lockagentv1.Reset{}}}); err != nil {
+			reset := &lockagentv1.WatchEvent{Event: &lockagentv1.WatchEvent_Reset_{Reset_: &lockagentv1.Reset{}}}
+			if err := out.Send(reset); err != nil {
 				return err
 			}
 			if err := l.all(ctx, visible, out); err != nil {
@@ -159,7 +166,8 @@ func (l *looks) all(
 		more = further
 		for i := range found {
 			last = found[i].Name
-			if err := out.Send(&lockagentv1.WatchEvent{Event: &lockagentv1.WatchEvent_Lock{Lock: l.lock(&found[i])}}); err != nil {
+			lock := &lockagentv1.WatchEvent{Event: &lockagentv1.WatchEvent_Lock{Lock: l.lock(&found[i])}}
+			if err := out.Send(lock); err != nil {
 				return err
 			}
 		}
@@ -199,10 +207,11 @@ func (l *looks) claims(of []claims.Claim) (told []*lockagentv1.Claim) {
 		told = append(told, &lockagentv1.Claim{
 			Claim: c.ID, State: state, Mode: wire.FromMode(c.Mode), Permits: int32(c.Permits), Token: uint64(c.Token),
 			Client: &lockagentv1.Client{
-				Pid: int32(c.Client.PID), Uid: c.Client.UID, Gid: c.Client.GID, User: wire.Text(l.UserName(c.Client.UID)), Program: wire.Text(c.Client.Program),
+				Pid: int32(c.Client.PID), Uid: c.Client.UID, Gid: c.Client.GID, User: wire.Text(l.UserName(c.Client.UID)),
+				Program: wire.Text(c.Client.Program),
 			},
-			Since: timestamppb.New(c.Since), Left: wire.FromDuration(max(0, c.Left).Truncate(time.Millisecond)), Detached: c.Detached,
-			Session: c.Session, Command: c.Command, Labels: c.Labels, Pids: pids, Expires: expires,
+			Since: timestamppb.New(c.Since), Left: wire.FromDuration(max(0, c.Left).Truncate(time.Millisecond)),
+			Detached: c.Detached, Session: c.Session, Command: c.Command, Labels: c.Labels, Pids: pids, Expires: expires,
 			ForPid: int32(c.ForPID),
 		})
 	}

@@ -37,7 +37,10 @@ func (o *operates) Break(ctx context.Context, req *lockagentv1.BreakRequest) (*l
 	if err != nil {
 		return nil, wire.Refuse(err)
 	}
-	name, kind, token, by := lockagent.Name(req.GetName()), wire.ToKind(req.GetKind()), lockagent.Token(req.GetToken()), o.signature(client, req.GetReason())
+	name := lockagent.Name(req.GetName())
+	kind := wire.ToKind(req.GetKind())
+	token := lockagent.Token(req.GetToken())
+	by := o.signature(client, req.GetReason())
 	var broken <-chan lockagent.Result[bool]
 	if token == 0 {
 		broken = o.Agent.Break(name, kind, by)
@@ -47,13 +50,19 @@ func (o *operates) Break(ctx context.Context, req *lockagentv1.BreakRequest) (*l
 	select {
 	case r := <-broken:
 		if token != 0 && errors.Is(r.Err, lockagent.ErrNotHeld) {
-			r.Err = fmt.Errorf("%w: no client of this daemon holds %q with the token %d; look who does, or leave the token out", lockagent.ErrNotHeld, name, token)
+			r.Err = fmt.Errorf(
+				"%w: no client of this daemon holds %q with the token %d; look who does, or leave the token out",
+				lockagent.ErrNotHeld, name, token,
+			)
 		}
 		if r.Err != nil {
 			return nil, wire.Refuse(r.Err)
 		}
 		if r.Value {
-			o.Logger.InfoContext(o.trace(ctx), "a lock was broken", "lock", name, "user", o.UserName(client.UID), "uid", client.UID, "reason", req.GetReason())
+			o.Logger.InfoContext(
+				o.trace(ctx), "a lock was broken",
+				"lock", name, "user", o.UserName(client.UID), "uid", client.UID, "reason", req.GetReason(),
+			)
 		}
 		return &lockagentv1.BreakResponse{Broken: r.Value}, nil
 	case <-ctx.Done():
@@ -90,7 +99,9 @@ func (o *operates) Drain(ctx context.Context, req *lockagentv1.DrainRequest) (*l
 		return nil, wire.Refuse(err)
 	}
 	if !req.GetWait() {
-		o.Logger.InfoContext(o.trace(ctx), "no new claims are taken from now on", "user", o.UserName(client.UID), "uid", client.UID)
+		o.Logger.InfoContext(
+			o.trace(ctx), "no new claims are taken from now on", "user", o.UserName(client.UID), "uid", client.UID,
+		)
 		o.Book.Drain(timeout)
 	}
 	waits, cancel := context.WithTimeout(ctx, timeout)
@@ -99,9 +110,13 @@ func (o *operates) Drain(ctx context.Context, req *lockagentv1.DrainRequest) (*l
 }
 
 // undrain takes a drain back.
-func (o *operates) undrain(ctx context.Context, client claims.Client, timeout time.Duration) (*lockagentv1.DrainResponse, error) {
+func (o *operates) undrain(
+	ctx context.Context, client claims.Client, timeout time.Duration,
+) (*lockagentv1.DrainResponse, error) {
 	if timeout != 0 {
-		return nil, wire.Refuse(&lockagent.OptionError{Option: "timeout", Reason: "a drain is taken back at once; leave the timeout out"})
+		return nil, wire.Refuse(&lockagent.OptionError{
+			Option: "timeout", Reason: "a drain is taken back at once; leave the timeout out",
+		})
 	}
 	if err := o.Book.Undrain(); err != nil {
 		return nil, wire.Refuse(err)

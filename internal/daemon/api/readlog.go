@@ -47,7 +47,9 @@ func (l *looks) GetLog(ctx context.Context, _ *lockagentv1.GetLogRequest) (*lock
 // logState returns what the log has, or why it cannot be read. All that was recorded before the call is in it.
 func (l *looks) logState(ctx context.Context) (natslog.StreamState, error) {
 	if l.Log == nil {
-		return natslog.StreamState{}, connect.NewError(connect.CodeFailedPrecondition, errors.New("this daemon has no event log"))
+		return natslog.StreamState{}, connect.NewError(
+			connect.CodeFailedPrecondition, errors.New("this daemon has no event log"),
+		)
 	}
 	state, err := l.Log.State(ctx)
 	switch {
@@ -64,7 +66,9 @@ type readFunc func(context.Context, natslog.From, events.Filter, events.Visit) e
 
 // ReadLog implements [lockagentv1connect.LookServiceHandler]. A goroutine reads the log, and waits for a client that
 // reads more slowly.
-func (l *looks) ReadLog(ctx context.Context, req *lockagentv1.ReadLogRequest, out *connect.ServerStream[lockagentv1.ReadLogResponse]) error {
+func (l *looks) ReadLog(
+	ctx context.Context, req *lockagentv1.ReadLogRequest, out *connect.ServerStream[lockagentv1.ReadLogResponse],
+) error {
 	from, filter, err := askedOfLog(req)
 	if err != nil {
 		return wire.Refuse(err)
@@ -182,7 +186,8 @@ func askedOfLog(req *lockagentv1.ReadLogRequest) (from natslog.From, filter even
 		return from, filter, wrong("watch", "it stands in place of all other selections")
 	}
 	filter = events.Filter{
-		Lock: lockagent.Name(req.GetLock()), Pattern: req.GetPattern(), Owner: lockagent.Owner(req.GetOwner()), Urgent: req.GetUrgent(),
+		Lock: lockagent.Name(req.GetLock()), Pattern: req.GetPattern(), Owner: lockagent.Owner(req.GetOwner()),
+		Urgent: req.GetUrgent(),
 	}
 	for _, agent := range req.GetAgents() {
 		filter.Agents = append(filter.Agents, lockagent.AgentID(agent))

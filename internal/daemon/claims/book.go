@@ -152,7 +152,8 @@ func (c *claim) attach(secret string, by Client, news func(), detach bool) (*Str
 			until = expires(c.TTL)
 		}
 		c.save(c.detached, until)
-		_ = b.cfg.Journal.Flush() // if it fails, the next daemon takes the claim for one that is detached, or of a client that has ended
+		// If it fails, the next daemon takes the claim for one that is detached, or of a client that has ended.
+		_ = b.cfg.Journal.Flush()
 	}
 	c.resumed = false
 	s := newStream(c, secret, news)
@@ -282,10 +283,14 @@ func (b *Book) extend(ctx context.Context, g lockagent.Grant, lease time.Duratio
 // outlast begins the time to live anew. The mutex must be held.
 func (c *claim) outlast(ttl time.Duration) error {
 	if err := lockagent.CheckLease(ttl); err != nil {
-		return &lockagent.OptionError{Option: "ttl", Reason: ttl.String() + " is no time to live; it is between 1ms and a year"}
+		return &lockagent.OptionError{
+			Option: "ttl", Reason: ttl.String() + " is no time to live; it is between 1ms and a year",
+		}
 	}
 	if !c.detached {
-		return &lockagent.OptionError{Option: "ttl", Reason: "the claim has a stream, and lasts as long as that; leave ttl out"}
+		return &lockagent.OptionError{
+			Option: "ttl", Reason: "the claim has a stream, and lasts as long as that; leave ttl out",
+		}
 	}
 	c.TTL = ttl
 	c.save(true, bootclock.Now()+ttl)

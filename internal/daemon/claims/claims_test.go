@@ -36,8 +36,9 @@ func TestLifeOfAClaim(t *testing.T) {
 		}
 		counts(t, b, 1, 2)
 
-		pass(actor.DefaultLease + time.Second)                                           // between two renewals
-		if read[Renewed](t, first).Deadline <= g.Deadline-Deadline(actor.DefaultLease) { // the boot clock does not know of virtual time
+		pass(actor.DefaultLease + time.Second) // between two renewals
+		// The boot clock does not know of virtual time.
+		if read[Renewed](t, first).Deadline <= g.Deadline-Deadline(actor.DefaultLease) {
 			t.Error("the deadline is earlier")
 		}
 		silent(t, first)
@@ -71,7 +72,8 @@ func TestDeadline(t *testing.T) {
 	defer s.Close()
 	g := read[Granted](t, s)
 	left := g.Grant.Remaining()
-	if after := bootclock.Now(); time.Duration(g.Deadline) <= before || time.Duration(g.Deadline) < before+left || time.Duration(g.Deadline) > after+actor.DefaultLease {
+	if after := bootclock.Now(); time.Duration(g.Deadline) <= before || time.Duration(g.Deadline) < before+left ||
+		time.Duration(g.Deadline) > after+actor.DefaultLease {
 		t.Errorf("the deadline is %v, the time %v to %v, left are %v", time.Duration(g.Deadline), before, after, left)
 	}
 }
@@ -310,7 +312,9 @@ func TestSessions(t *testing.T) {
 
 func TestPermits(t *testing.T) {
 	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
-		if r := <-b.agent.Permits(background, lockagent.PermitsRequest{Name: "slots", Kind: lockagent.Permits, Op: lockagent.TrySetPermits, N: 3}); r.Err != nil {
+		if r := <-b.agent.Permits(background, lockagent.PermitsRequest{
+			Name: "slots", Kind: lockagent.Permits, Op: lockagent.TrySetPermits, N: 3,
+		}); r.Err != nil {
 			t.Fatal(r.Err)
 		}
 		s := ask(t, b, Request{Client: ann, Name: "slots", Kind: lockagent.Permits, Permits: 2})
@@ -338,7 +342,8 @@ func TestDetached(t *testing.T) {
 		}
 		told(time.Second)
 		r, err := b.Renew(background, g.Claim, g.Secret, time.Minute, 0)
-		if now := Deadline(bootclock.Now()); err != nil || r.Hold <= now || r.Expires <= now || r.Expires > now+Deadline(time.Minute) {
+		if now := Deadline(bootclock.Now()); err != nil || r.Hold <= now || r.Expires <= now ||
+			r.Expires > now+Deadline(time.Minute) {
 			t.Errorf("%v, %+v", err, r)
 		}
 		told(time.Minute)
@@ -360,7 +365,8 @@ func TestRenewOfALease(t *testing.T) {
 	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
 		s := ask(t, b, Request{Client: ann, Name: "door", Lease: time.Minute})
 		g := read[Granted](t, s)
-		if r, err := b.Renew(background, g.Claim, g.Secret, 0, time.Hour); err != nil || r.Expires != 0 || g.Grant.Remaining() < 50*time.Minute {
+		if r, err := b.Renew(background, g.Claim, g.Secret, 0, time.Hour); err != nil || r.Expires != 0 ||
+			g.Grant.Remaining() < 50*time.Minute {
 			t.Errorf("%+v, %v, left are %v", r, err, g.Grant.Remaining())
 		}
 		if _, err := b.Renew(background, g.Claim, g.Secret, time.Hour, 0); !errors.Is(err, lockagent.ErrBadOption) {
@@ -371,60 +377,11 @@ func TestRenewOfALease(t *testing.T) {
 	})
 }
 
-func TestAttach(t *testing.T) {
-	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
-		s := ask(t, b, Request{Client: ann, Name: "door", Detach: true, TTL: time.Minute})
-		g := read[Granted](t, s)
-		over(t, s)
-		if _, err := b.Attach(ann, g.Claim, "guess", nil); !errors.Is(err, refusal.ErrNoClaim) {
-			t.Error(err)
-		}
-		attach := func() *Stream {
-			t.Helper()
-			s, err := b.Attach(ann, g.Claim, g.Secret, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		}
-		again := attach()
-		if h := read[Granted](t, again); h.Grant != g.Grant || h.Claim != g.Claim {
-			t.Errorf("%+v, want %+v", h, g)
-		}
-		pass(time.Hour) // it is not detached any more
-		read[Renewed](t, again)
-		last := attach()
-		over(t, again) // and not because the claim ended
-		again.Close()
-		read[Granted](t, last)
-		counts(t, b, 1, 0)
-		last.Close()
-		free(t, b, "door")
-	})
-}
-
-func TestAttachToAClaimThatWaits(t *testing.T) {
-	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
-		holder := ask(t, b, Request{Client: ann, Name: "door"})
-		read[Granted](t, holder)
-		waits := ask(t, b, Request{Client: bob, Name: "door"})
-		q := read[Queued](t, waits)
-		again, err := b.Attach(ann, q.Claim, q.Secret, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		waits.Close()
-		read[Queued](t, again)
-		holder.Close()
-		read[Granted](t, again)
-		again.Close()
-		free(t, b, "door")
-	})
-}
-
 func TestQuotas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, _ := openWith(t, map[quota.Kind]quota.Bound{quota.Claims: {Each: 4}, quota.Waiters: {Each: 2}, quota.Streams: {Each: 3}})
+		b, _ := openWith(t, map[quota.Kind]quota.Bound{
+			quota.Claims: {Each: 4}, quota.Waiters: {Each: 2}, quota.Streams: {Each: 3},
+		})
 		req := func(c Client, name lockagent.Name) Request { return Request{Client: c, Name: name} }
 		refused := func(what string, _ *Stream, err error) {
 			t.Helper()
@@ -531,7 +488,9 @@ func TestEverythingAtOnce(t *testing.T) {
 	for i := range 16 {
 		clients.Go(func() {
 			for n := range 200 {
-				s, err := b.Acquire(Request{Client: Client{UID: uint32(i % 3)}, Name: lockagent.Name('a' + rune(n%3)), Session: []string{"", "job"}[n%2]})
+				s, err := b.Acquire(Request{
+					Client: Client{UID: uint32(i % 3)}, Name: lockagent.Name('a' + rune(n%3)), Session: []string{"", "job"}[n%2],
+				})
 				if err != nil {
 					t.Error(err)
 					return

@@ -55,7 +55,8 @@ func (b *Book) Holds(name lockagent.Name, token lockagent.Token) bool {
 	defer b.mu.Unlock()
 	if l := b.locks[name]; l != nil {
 		for c := l.held.first; c != nil; c = c.next {
-			if first := c.grant.Token(); first <= token && token < first+lockagent.Token(max(1, c.Request.Holds)) && c.grant.Held() {
+			if first := c.grant.Token(); first <= token && token < first+lockagent.Token(max(1, c.Request.Holds)) &&
+				c.grant.Held() {
 				return true
 			}
 		}
@@ -121,7 +122,8 @@ func (l *list) tell() (told []Claim) {
 		}
 		told = append(told, Claim{
 			ID: c.id, State: c.state, Client: c.Client, Mode: c.Mode, Permits: c.Permits, Token: c.grant.Token(), Since: c.since,
-			Left: c.grant.Remaining(), Detached: c.detached, Resumed: c.resumed, Session: c.Session, Command: c.Command, Labels: c.Labels,
+			Left: c.grant.Remaining(), Detached: c.detached, Resumed: c.resumed, Session: c.Session, Command: c.Command,
+			Labels:  c.Labels,
 			Workers: c.workerPIDs(),
 			Expires: expires, ForPID: c.ForPID,
 		})

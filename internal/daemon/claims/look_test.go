@@ -18,15 +18,19 @@ func TestLocks(t *testing.T) {
 	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
 		var streams []*Stream
 		for _, name := range []lockagent.Name{"c", "a", "b", "b", "b"} {
-			streams = append(streams, ask(t, b, Request{Client: ann, Name: name, Command: "make", Labels: map[string]string{"ticket": "7"}}))
+			streams = append(
+				streams, ask(t, b, Request{Client: ann, Name: name, Command: "make", Labels: map[string]string{"ticket": "7"}}),
+			)
 		}
 		read[Granted](t, streams[0])
 		all := func(lockagent.Name) bool { return true }
 		found, more, err := b.Locks(background, all, "", 2)
-		if err != nil || len(found) != 2 || !more || found[0].Name != "a" || found[1].Name != "b" || found[1].Held != 1 || found[1].Waiting != 2 {
+		if err != nil || len(found) != 2 || !more || found[0].Name != "a" || found[1].Name != "b" || found[1].Held != 1 ||
+			found[1].Waiting != 2 {
 			t.Fatalf("%v, %+v", more, found)
 		}
-		if w := found[1].Waiters; len(w) != 2 || w[0].ID != streams[3].claim.id || w[1].ID != streams[4].claim.id || w[0].State != Waiting {
+		if w := found[1].Waiters; len(w) != 2 || w[0].ID != streams[3].claim.id || w[1].ID != streams[4].claim.id ||
+			w[0].State != Waiting {
 			t.Errorf("%+v", w)
 		}
 		found, more, _ = b.Locks(background, all, "b", 2)
@@ -34,7 +38,8 @@ func TestLocks(t *testing.T) {
 			t.Fatalf("%v, %+v", more, found)
 		}
 		h := found[0].Holders[0]
-		if h.State != Held || h.Client != ann || h.Token == 0 || h.Left <= 0 || h.Command != "make" || h.Labels["ticket"] != "7" || h.Detached {
+		if h.State != Held || h.Client != ann || h.Token == 0 || h.Left <= 0 || h.Command != "make" ||
+			h.Labels["ticket"] != "7" || h.Detached {
 			t.Errorf("%+v", h)
 		}
 		found, _, _ = b.Locks(background, func(n lockagent.Name) bool { return n == "a" }, "", 10)

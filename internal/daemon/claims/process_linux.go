@@ -26,12 +26,16 @@ func badProcess(format string, args ...any) error {
 
 // sameNumbers returns an error unless the numbers of processes mean the same to the client as to us.
 func sameNumbers(by Client) error {
-	numbers, err := status(by.PID, "NSpid") // one in each PID namespace from ours on, and none if it is in one outside of ours
+	// The process has a number in each PID namespace from ours on, and none if it is in one outside of ours.
+	numbers, err := status(by.PID, "NSpid")
 	if err != nil {
 		return unwatched(by.PID, err)
 	}
 	if len(numbers) != 1 {
-		return badProcess("the client is in another PID namespace than the daemon, as in a container, so numbers of processes mean others there; use ttl, and renew the claim")
+		return badProcess(
+			"the client is in another PID namespace than the daemon, as in a container, so numbers of processes mean others " +
+				"there; use ttl, and renew the claim",
+		)
 	}
 	return nil
 }

@@ -79,7 +79,9 @@ func TestAWaitingClaimEndsWithItsProcessAfterARestart(t *testing.T) {
 		w.started[p] = uint64(p)
 	}
 	read[Granted](t, ask(t, w.book, Request{Client: ann, Name: "door"}))
-	bound := Request{Client: me, Name: "door", Detach: true, ForPID: cmd.Process.Pid, Secret: strings.Repeat("s", MinSecret)}
+	bound := Request{
+		Client: me, Name: "door", Detach: true, ForPID: cmd.Process.Pid, Secret: strings.Repeat("s", MinSecret),
+	}
 	ended := bound
 	ended.ForPID, ended.Secret = dead.Process.Pid, ""
 	read[Queued](t, ask(t, w.book, bound))
@@ -306,7 +308,9 @@ func TestZombie(t *testing.T) {
 	}
 	<-ended
 	p.close()
-	if _, err := b.Acquire(Request{Client: me, Name: "door", Detach: true, ForPID: cmd.Process.Pid}); !errors.Is(err, lockagent.ErrBadOption) {
+	if _, err := b.Acquire(Request{
+		Client: me, Name: "door", Detach: true, ForPID: cmd.Process.Pid,
+	}); !errors.Is(err, lockagent.ErrBadOption) {
 		t.Error(err)
 	}
 }

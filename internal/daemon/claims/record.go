@@ -55,8 +55,9 @@ func (c *claim) save(detached bool, expires time.Duration) {
 		return
 	}
 	r := record{
-		Secret: c.secret[:], Chosen: c.chosen, Client: c.Client, Detach: c.Detach, Detached: detached, TTL: c.TTL, Expires: expires,
-		ForPID: c.ForPID, ForStart: c.boundStart, Session: c.Session, Command: c.Command, Labels: c.Labels, Holds: c.Holds, Outlive: c.Outlive,
+		Secret: c.secret[:], Chosen: c.chosen, Client: c.Client, Detach: c.Detach, Detached: detached, TTL: c.TTL,
+		Expires: expires, ForPID: c.ForPID, ForStart: c.boundStart, Session: c.Session, Command: c.Command, Labels: c.Labels,
+		Holds: c.Holds, Outlive: c.Outlive,
 		Workers: c.workers, Kept: c.kept,
 	}
 	if c.by != c.Client {

@@ -106,14 +106,19 @@ func (r *Request) check() error {
 	case r.NoReentry && r.Session == "":
 		return wrong("no_reentry", "a claim without a session is never a re-entry; add session")
 	case r.Secret != "" && (len(r.Secret) < MinSecret || len(r.Secret) > MaxSecret):
-		return wrong("secret", "%d bytes are not between %d and %d; choose them at random, or leave secret out", len(r.Secret), MinSecret, MaxSecret)
+		return wrong(
+			"secret", "%d bytes are not between %d and %d; choose them at random, or leave secret out", len(r.Secret), MinSecret,
+			MaxSecret,
+		)
 	case len(r.Labels) > MaxLabels:
 		return wrong("labels", "%d labels, and the limit is %d", len(r.Labels), MaxLabels)
 	}
 	if err := text("session", r.Session, refusal.MaxSession); err != nil {
 		return err
 	}
-	if err := errors.Join(text("command", r.Command, MaxCommand), text("program", r.Client.Program, MaxProgram)); err != nil {
+	if err := errors.Join(
+		text("command", r.Command, MaxCommand), text("program", r.Client.Program, MaxProgram),
+	); err != nil {
 		return err
 	}
 	for name, value := range r.Labels {

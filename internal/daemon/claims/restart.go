@@ -42,8 +42,9 @@ func New(cfg Config) (*Book, error) {
 		cfg.Quotas = quota.New(quota.Config{})
 	}
 	b := &Book{
-		cfg: cfg, claims: make(map[string]*claim), chosen: make(map[fingerprint]*claim), locks: make(map[lockagent.Name]*lock),
-		watches: make(map[*Watch]struct{}), records: make(map[string]record, len(cfg.Records)), begun: make(chan struct{}),
+		cfg: cfg, claims: make(map[string]*claim), chosen: make(map[fingerprint]*claim),
+		locks: make(map[lockagent.Name]*lock), watches: make(map[*Watch]struct{}),
+		records: make(map[string]record, len(cfg.Records)), begun: make(chan struct{}),
 	}
 	for id, data := range cfg.Records {
 		var r record
@@ -69,12 +70,15 @@ func (b *Book) Resumed(r actor.ResumedRequest) (context.Context, actor.Watcher, 
 	}
 	delete(b.records, id)
 	c := &claim{
-		book: b, id: id, secret: fingerprint(of.Secret), chosen: of.Chosen, cancel: cancel, boundStart: of.ForStart, workers: of.Workers,
+		book: b, id: id, secret: fingerprint(of.Secret), chosen: of.Chosen, cancel: cancel, boundStart: of.ForStart,
+		workers: of.Workers,
 		Request: Request{
-			Client: of.Client, Name: r.Name, Kind: r.Kind, Mode: r.Mode, Permits: r.Permits, Lease: r.Lease, Detach: of.Detach, TTL: of.TTL,
-			ForPID: of.ForPID, Session: of.Session, Command: of.Command, Labels: of.Labels, Holds: of.Holds, Outlive: of.Outlive,
+			Client: of.Client, Name: r.Name, Kind: r.Kind, Mode: r.Mode, Permits: r.Permits, Lease: r.Lease, Detach: of.Detach,
+			TTL: of.TTL, ForPID: of.ForPID, Session: of.Session, Command: of.Command, Labels: of.Labels, Holds: of.Holds,
+			Outlive: of.Outlive,
 		},
-		since: time.Now().Add(-r.For), grants: r.Grant, by: of.Client, resumed: !of.Detached, detached: of.Detached, kept: of.Kept,
+		since: time.Now().Add(-r.For), grants: r.Grant, by: of.Client, resumed: !of.Detached, detached: of.Detached,
+		kept: of.Kept,
 	}
 	if of.By != nil {
 		c.by = *of.By

@@ -58,7 +58,9 @@ func (w *world) begin() {
 	}
 	j, before, err := journal.Open(w.path())
 	must(err)
-	b, err := New(Config{Journal: j, Records: before.Records, Grace: 10 * time.Second, Started: func(pid int) uint64 { return w.started[pid] }})
+	b, err := New(Config{
+		Journal: j, Records: before.Records, Grace: 10 * time.Second, Started: func(pid int) uint64 { return w.started[pid] },
+	})
 	must(err)
 	cfg := actor.Config{Store: w.store.Share(), Journal: j, Logger: slog.New(slog.DiscardHandler), Resumed: b.Resumed}
 	var agent *actor.Agent
@@ -131,7 +133,8 @@ func TestClaimsGoOn(t *testing.T) {
 		w.restart(time.Second)
 		counts(t, w.book, 3, 2)
 		l := w.book.Lock("door")
-		if h := l.Holders[0]; !h.Resumed || h.Token != g.Grant.Token() || h.Command != "make" || !maps.Equal(h.Labels, labels) || h.Client != ann {
+		if h := l.Holders[0]; !h.Resumed || h.Token != g.Grant.Token() || h.Command != "make" ||
+			!maps.Equal(h.Labels, labels) || h.Client != ann {
 			t.Errorf("the holder is %+v", h)
 		}
 		if l.Waiters[0].ID != waiting[0].Claim || l.Waiters[1].ID != waiting[1].Claim {
@@ -151,7 +154,8 @@ func TestClaimsGoOn(t *testing.T) {
 		if _, err := w.book.Attach(ann, g.Claim, "guess", nil); !errors.Is(err, refusal.ErrNoClaim) {
 			t.Error(err)
 		}
-		first, second := w.attached(bob, waiting[0].Claim, waiting[0].Secret), w.attached(ann, waiting[1].Claim, waiting[1].Secret)
+		first := w.attached(bob, waiting[0].Claim, waiting[0].Secret)
+		second := w.attached(ann, waiting[1].Claim, waiting[1].Secret)
 		read[Queued](t, first)
 		read[Queued](t, second)
 		pass(time.Minute) // all have come back, so no grace ends anything
@@ -296,7 +300,11 @@ func TestRequestsWithASecret(t *testing.T) {
 			}
 			w.restart(time.Second)
 		}
-		for _, other := range []Request{{Client: bob, Name: "door", Secret: secret}, {Client: ann, Name: "desk", Secret: secret}, {Client: ann, Name: "desk", Secret: "short"}} {
+		for _, other := range []Request{
+			{Client: bob, Name: "door", Secret: secret},
+			{Client: ann, Name: "desk", Secret: secret},
+			{Client: ann, Name: "desk", Secret: "short"},
+		} {
 			if _, err := w.book.Acquire(other); !errors.Is(err, lockagent.ErrBadOption) {
 				t.Errorf("%+v: %v", other, err)
 			}
@@ -323,7 +331,8 @@ func TestADetachedRequestIsRepeated(t *testing.T) {
 	for name, test := range map[string]struct{ told, restart, detached bool }{
 		"while it waits": {}, "while it waits, after a restart": {restart: true},
 		"when it is granted": {told: true}, "when it is granted, after a restart": {told: true, restart: true},
-		"when it is detached": {told: true, detached: true}, "when it is detached, after a restart": {told: true, detached: true, restart: true},
+		"when it is detached":                  {told: true, detached: true},
+		"when it is detached, after a restart": {told: true, detached: true, restart: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -436,7 +445,8 @@ func TestHalfOfAClaim(t *testing.T) {
 
 func TestARecordThatCannotBeRead(t *testing.T) {
 	for _, bad := range []string{"", "{", `{"secret":"AAAA"}`} {
-		if _, err := New(Config{Records: map[string][]byte{"0190c0de": []byte(bad)}}); err == nil || !strings.Contains(err.Error(), "0190c0de") {
+		if _, err := New(Config{Records: map[string][]byte{"0190c0de": []byte(bad)}}); err == nil ||
+			!strings.Contains(err.Error(), "0190c0de") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -466,7 +476,8 @@ func TestTheJournalFails(t *testing.T) {
 		over(t, leaves)
 		fixed := read[Granted](t, ask(t, b, Request{Client: ann, Name: "fixed", Lease: 30 * time.Second}))
 		j.err = errors.New("disk full")
-		if _, err := b.Renew(background, fixed.Claim, fixed.Secret, 0, time.Hour); !errors.Is(err, refusal.ErrJournal) || fixed.Grant.Remaining() > time.Minute {
+		if _, err := b.Renew(background, fixed.Claim, fixed.Secret, 0, time.Hour); !errors.Is(err, refusal.ErrJournal) ||
+			fixed.Grant.Remaining() > time.Minute {
 			t.Errorf("an extension: %v, and %v remain", err, fixed.Grant.Remaining())
 		}
 		if _, err := b.Acquire(Request{Client: ann, Name: "other"}); !errors.Is(err, refusal.ErrJournal) {
@@ -498,7 +509,9 @@ func TestHoldsOutliveTheirStreamsAfterARestart(t *testing.T) {
 		names := []lockagent.Name{"back", "dead", "silent"}
 		var back Granted
 		for i, by := range []Client{ann, dead, ann} {
-			if g := read[Granted](t, ask(t, w.book, Request{Client: by, Name: names[i], Lease: time.Minute, Outlive: true})); i == 0 {
+			if g := read[Granted](
+				t, ask(t, w.book, Request{Client: by, Name: names[i], Lease: time.Minute, Outlive: true}),
+			); i == 0 {
 				back = g
 			}
 		}
@@ -542,8 +555,11 @@ func TestAClaimThatIsLeftTellsNothing(t *testing.T) {
 			t.Errorf("Extend: %v, %v", at, err)
 		}
 		w.restart(time.Second)
-		if g := read[Granted](t, w.attached(ann, before.Claim, before.Secret)); g.Grant.Token() != before.Grant.Token() || g.Deadline <= before.Deadline {
-			t.Errorf("token %d after %d, deadline %v after %v", g.Grant.Token(), before.Grant.Token(), g.Deadline, before.Deadline)
+		if g := read[Granted](t, w.attached(ann, before.Claim, before.Secret)); g.Grant.Token() != before.Grant.Token() ||
+			g.Deadline <= before.Deadline {
+			t.Errorf(
+				"token %d after %d, deadline %v after %v", g.Grant.Token(), before.Grant.Token(), g.Deadline, before.Deadline,
+			)
 		}
 	})
 }

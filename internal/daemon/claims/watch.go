@@ -19,9 +19,10 @@ type Watch struct {
 	match func(lockagent.Name) bool
 	wake  chan struct{} // has a value when there may be something to read
 
-	mu    sync.Mutex                  // guards what follows; whoever has it does not wait for that of the book
-	names map[lockagent.Name]struct{} // whether they match or not: a pattern may take long, and the claims do not wait for it
-	lost  bool                        // there were more changes than maxChanges
+	mu sync.Mutex // guards what follows; whoever has it does not wait for that of the book
+	// Names that match and names that do not: a pattern may take long, and the claims do not wait for it.
+	names map[lockagent.Name]struct{}
+	lost  bool // there were more changes than maxChanges
 }
 
 // Watch begins to watch the locks whose names match.

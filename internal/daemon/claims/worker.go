@@ -106,7 +106,8 @@ func (c *claim) passOn() bool {
 func (c *claim) bindAgain(pid int, started uint64) bool {
 	p, err := openProcess(pid)
 	switch {
-	case errors.Is(err, refusal.ErrQuota): // nobody knows whether it has ended, so the claim goes on until somebody releases it
+	case errors.Is(err, refusal.ErrQuota):
+		// Nobody knows whether the process has ended, so the claim goes on until somebody releases it.
 		return true
 	case err != nil:
 		return false

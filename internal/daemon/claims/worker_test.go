@@ -53,7 +53,8 @@ func TestAClaimLastsUntilItsWorkersHaveEnded(t *testing.T) {
 			holds := func(what string) {
 				t.Helper()
 				l := w.book.Lock("door")
-				if l.Held != 1 || !l.Holders[0].Detached || l.Holders[0].Token != g.Grant.Token() || len(l.Holders[0].Workers) != 2 {
+				if l.Held != 1 || !l.Holders[0].Detached || l.Holders[0].Token != g.Grant.Token() ||
+					len(l.Holders[0].Workers) != 2 {
 					t.Fatalf("%s: %+v", what, l)
 				}
 			}

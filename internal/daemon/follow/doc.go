@@ -5,7 +5,8 @@
 //   - A claim outlasts its daemon. A client whose connection has ended asks again after a [Pause], and so does one that
 //     is refused by a daemon that is about to leave: see [Claim.Again].
 //   - A claim that holds its lock is attached to, by its id and its secret. One that waits is asked for again with the
-//     same secret. A daemon that knows the secret, perhaps from the daemon before, goes on with the claim of that secret.
+//     same secret. A daemon that knows the secret, perhaps from the daemon before, goes on with the claim of that
+//     secret.
 //   - Until the daemon has said something of a hold, the deadline of the hold stands. At its deadline the hold is lost,
 //     whatever the daemon does.
 //   - If the daemon does not know a claim that held its lock, or tells another token of it, the lock is lost.

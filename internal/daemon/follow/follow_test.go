@@ -47,12 +47,14 @@ func TestRepeat(t *testing.T) {
 		want    error
 		least   time.Duration
 	}{
-		"the daemon is there":     {answers: map[time.Duration]error{}},
-		"it says no":              {answers: map[time.Duration]error{0: no}, want: no},
-		"it comes back":           {answers: map[time.Duration]error{0: away, time.Second: nil}, least: time.Second},
-		"it comes back, says no":  {answers: map[time.Duration]error{0: away, time.Second: no}, want: no, least: time.Second},
-		"it does not come back":   {answers: map[time.Duration]error{0: away}, want: away, least: 10 * time.Second},
-		"nobody waits any longer": {answers: map[time.Duration]error{0: away}, ends: 3 * time.Second, want: away, least: 3 * time.Second},
+		"the daemon is there":    {answers: map[time.Duration]error{}},
+		"it says no":             {answers: map[time.Duration]error{0: no}, want: no},
+		"it comes back":          {answers: map[time.Duration]error{0: away, time.Second: nil}, least: time.Second},
+		"it comes back, says no": {answers: map[time.Duration]error{0: away, time.Second: no}, want: no, least: time.Second},
+		"it does not come back":  {answers: map[time.Duration]error{0: away}, want: away, least: 10 * time.Second},
+		"nobody waits any longer": {
+			answers: map[time.Duration]error{0: away}, ends: 3 * time.Second, want: away, least: 3 * time.Second,
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -113,7 +115,9 @@ func TestAgain(t *testing.T) {
 	} {
 		waiting, holds := Claim{Secret: "s"}, Claim{ID: "c", Secret: "s", First: 7}
 		if w, h := waiting.Again(test.told), holds.Again(test.told); w != test.waiting || h != test.holds {
-			t.Errorf("%s: a claim that waits goes on: %t, and one that holds: %t; want %t and %t", what, w, h, test.waiting, test.holds)
+			t.Errorf(
+				"%s: a claim that waits goes on: %t, and one that holds: %t; want %t and %t", what, w, h, test.waiting, test.holds,
+			)
 		}
 	}
 }
@@ -157,10 +161,12 @@ func TestHear(t *testing.T) {
 	if n = c.Hear(renewed); n.Until != 0 {
 		t.Errorf("renewed on another clock: %+v", n)
 	}
-	if n = c.Hear(granted(7, 8, here)); n.Granted != nil || !n.GoesOn || n.Until != 8 || n.Over != nil || c.Uncertain || !c.Wanted {
+	if n = c.Hear(granted(7, 8, here)); n.Granted != nil || !n.GoesOn || n.Until != 8 || n.Over != nil || c.Uncertain ||
+		!c.Wanted {
 		t.Errorf("granted as before, over a new connection: %+v, %+v", c, n)
 	}
-	if n = c.Hear(granted(8, 9, here)); !errors.Is(n.Over, refusal.ErrNoClaim) || n.GoesOn || n.Until != 0 || c.First != 7 {
+	if n = c.Hear(granted(8, 9, here)); !errors.Is(n.Over, refusal.ErrNoClaim) || n.GoesOn || n.Until != 0 ||
+		c.First != 7 {
 		t.Errorf("granted with another token: %+v, %+v", c, n)
 	}
 	for want, e := range map[error]*lockagentv1.Ended{

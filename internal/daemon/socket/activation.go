@@ -41,12 +41,17 @@ func Activated(name string) (net.Listener, error) {
 	unixSocket, ok := found.(*net.UnixListener)
 	switch {
 	case found == nil && len(passed) > 0:
-		return nil, fmt.Errorf("socket: systemd passed no descriptor %q; set FileDescriptorName=%s in the socket unit", name, name)
+		return nil, fmt.Errorf(
+			"socket: systemd passed no descriptor %q; set FileDescriptorName=%s in the socket unit", name, name,
+		)
 	case found == nil:
 		return nil, nil //nolint:nilnil // nobody activated this process
 	case !ok:
 		_ = found.Close()
-		return nil, fmt.Errorf("socket: the descriptor %q that systemd passed is no Unix socket, but one of %s; set ListenStream to a path", name, found.Addr().Network())
+		return nil, fmt.Errorf(
+			"socket: the descriptor %q that systemd passed is no Unix socket, but one of %s; set ListenStream to a path", name,
+			found.Addr().Network(),
+		)
 	}
 	unixSocket.SetUnlinkOnClose(false)
 	return unixSocket, nil

@@ -47,7 +47,10 @@ func activate(t *testing.T, whose, names string, listeners ...net.Listener) (out
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "SOCKET_TEST_ACTIVATED="+whose, "LISTEN_PID=1", "LISTEN_FDS="+strconv.Itoa(len(listeners)), "LISTEN_FDNAMES="+names)
+	cmd.Env = append(
+		os.Environ(), "SOCKET_TEST_ACTIVATED="+whose, "LISTEN_PID=1", "LISTEN_FDS="+strconv.Itoa(len(listeners)),
+		"LISTEN_FDNAMES="+names,
+	)
 	for _, l := range listeners {
 		f, err := l.(interface{ File() (*os.File, error) }).File()
 		if err != nil {

@@ -16,10 +16,14 @@ import (
 
 // listenBounded listens on a network with a quota of two connections for each user. It returns what connects, with
 // the connection as it was accepted, or nil if it was refused.
-func listenBounded(t *testing.T, under net.Listener, user func(net.Conn) (uint32, error)) (dial func() (accepted net.Conn)) {
+func listenBounded(
+	t *testing.T, under net.Listener, user func(net.Conn) (uint32, error),
+) (dial func() (accepted net.Conn)) {
 	t.Helper()
 	refused := make(chan uint32, 1)
-	quotas := quota.New(quota.Config{Bound: func(quota.Kind) quota.Bound { return quota.Bound{Each: 2} }, Privileged: func(uint32) bool { return false }})
+	quotas := quota.New(quota.Config{
+		Bound: func(quota.Kind) quota.Bound { return quota.Bound{Each: 2} }, Privileged: func(uint32) bool { return false },
+	})
 	l := Bound(under, user, func(uid uint32) (leave func(), err error) {
 		if err := quotas.Take(uid, quota.Connections); err != nil {
 			refused <- uid
@@ -151,7 +155,12 @@ func TestABoundedConnectionHasItsPeer(t *testing.T) {
 }
 
 func TestRoomForConnections(t *testing.T) {
-	for descriptors, want := range map[uint64][2]int{100: {50, 25}, 1024: {768, 128}, 1 << 20: {1<<20 - 1<<17, 1 << 16}, ^uint64(0): {1<<31 - 1 - (1<<31-1)/8, (1<<31 - 1) / 16}} {
+	for descriptors, want := range map[uint64][2]int{
+		100:        {50, 25},
+		1024:       {768, 128},
+		1 << 20:    {1<<20 - 1<<17, 1 << 16},
+		^uint64(0): {1<<31 - 1 - (1<<31-1)/8, (1<<31 - 1) / 16},
+	} {
 		connections, processes := roomOf(descriptors)
 		if got := [2]int{connections, processes}; got != want {
 			t.Errorf("%d descriptors have room for %d, want %d", descriptors, got, want)

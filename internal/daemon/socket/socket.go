@@ -84,7 +84,9 @@ var _ net.Listener = (*listener)(nil)
 func (l *listener) listen() (err error) {
 	path := l.cfg.Path
 	if len(path) > place.MostSocketPath {
-		return fmt.Errorf("the path has %d bytes, and the system allows %d; choose a shorter one", len(path), place.MostSocketPath)
+		return fmt.Errorf(
+			"the path has %d bytes, and the system allows %d; choose a shorter one", len(path), place.MostSocketPath,
+		)
 	}
 	if err := l.relock(); err != nil {
 		return err

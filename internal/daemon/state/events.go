@@ -30,7 +30,10 @@ func (d *Dir) Seen() (s Seen, err error) {
 		err = json.Unmarshal(text, &s)
 	}
 	if err != nil {
-		return Seen{}, &Error{d.path, fmt.Errorf("%s: %w; remove it: it only tells whether the event log has lost something", name, hint(d.path, err))}
+		return Seen{}, &Error{
+			d.path,
+			fmt.Errorf("%s: %w; remove it: it only tells whether the event log has lost something", name, hint(d.path, err)),
+		}
 	}
 	return s, nil
 }

@@ -128,7 +128,10 @@ func check(path string) error {
 	case !info.IsDir():
 		return errors.New("it is no directory; name another path")
 	case int(owner) != os.Geteuid():
-		return fmt.Errorf("it belongs to user %d, and this daemon is user %d; have it belong to that user, or name another directory", owner, os.Geteuid())
+		return fmt.Errorf(
+			"it belongs to user %d, and this daemon is user %d; have it belong to that user, or name another directory", owner,
+			os.Geteuid(),
+		)
 	case info.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("its mode %04o lets others write in it; run: chmod 700 %s", info.Mode().Perm(), path)
 	}

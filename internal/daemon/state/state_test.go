@@ -86,7 +86,9 @@ func TestADirectoryThatCannotBeUsed(t *testing.T) {
 	}
 
 	linked := filepath.Join(dir, "linked")
-	if err := errors.Join(os.Mkdir(linked, 0o700), os.Symlink("/etc/hostname", filepath.Join(linked, lockName))); err != nil {
+	if err := errors.Join(
+		os.Mkdir(linked, 0o700), os.Symlink("/etc/hostname", filepath.Join(linked, lockName)),
+	); err != nil {
 		t.Fatal(err)
 	}
 	refused(linked, "symbolic links")

@@ -230,7 +230,9 @@ func TestAListenerIsNoUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer k.close()
-	if e, err := k.lookUp(l.Addr().(*net.TCPAddr).AddrPort(), netip.MustParseAddrPort("127.0.0.1:1")); !errors.Is(err, ErrUnknown) {
+	if e, err := k.lookUp(
+		l.Addr().(*net.TCPAddr).AddrPort(), netip.MustParseAddrPort("127.0.0.1:1"),
+	); !errors.Is(err, ErrUnknown) {
 		t.Errorf("%+v, %v", e, err)
 	}
 }

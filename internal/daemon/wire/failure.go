@@ -31,7 +31,8 @@ var reasons = []struct {
 	{lockagent.ErrWrongType, lockagentv1.Reason_REASON_WRONG_TYPE, connect.CodeFailedPrecondition},
 	{lockagent.ErrNotPermitted, lockagentv1.Reason_REASON_STORE_REFUSES, connect.CodeInternal},
 	{lockagent.ErrNoTokens, lockagentv1.Reason_REASON_NO_TOKENS, connect.CodeFailedPrecondition},
-	{lockagent.ErrIdentityInUse, lockagentv1.Reason_REASON_IDENTITY_IN_USE, connect.CodeUnavailable}, // it is ErrClosed, too
+	// ErrIdentityInUse is ErrClosed, too, so it comes first.
+	{lockagent.ErrIdentityInUse, lockagentv1.Reason_REASON_IDENTITY_IN_USE, connect.CodeUnavailable},
 	{lockagent.ErrClosed, lockagentv1.Reason_REASON_CLOSED, connect.CodeUnavailable},
 	{lockagent.ErrReentry, lockagentv1.Reason_REASON_REENTRY, connect.CodeAlreadyExists},
 	{lockagent.ErrUpgrade, lockagentv1.Reason_REASON_UPGRADE, connect.CodeFailedPrecondition},
@@ -122,7 +123,10 @@ func ToError(f *lockagentv1.Failure) error {
 			return toWaitError(f)
 		}
 	case lockagentv1.Reason_REASON_HELD:
-		return &lockagent.HeldError{Name: lockagent.Name(f.GetLock()), Holder: f.GetHolder(), Left: f.GetLeft().AsDuration(), Permits: int(f.GetPermits())}
+		return &lockagent.HeldError{
+			Name: lockagent.Name(f.GetLock()), Holder: f.GetHolder(), Left: f.GetLeft().AsDuration(),
+			Permits: int(f.GetPermits()),
+		}
 	case lockagentv1.Reason_REASON_GRACE:
 		return &lockagent.GraceError{Name: lockagent.Name(f.GetLock()), Left: f.GetLeft().AsDuration()}
 	case lockagentv1.Reason_REASON_LOST:
@@ -130,7 +134,10 @@ func ToError(f *lockagentv1.Failure) error {
 	case lockagentv1.Reason_REASON_WRONG_KIND:
 		return &lockagent.KindError{Name: lockagent.Name(f.GetLock()), Kind: ToKind(f.GetKind()), Used: ToKind(f.GetUsed())}
 	case lockagentv1.Reason_REASON_TOO_FEW_REPLICAS:
-		return &lockagent.ReplicasError{Name: lockagent.Name(f.GetLock()), Acknowledged: int(f.GetAcknowledged()), Wanted: int(f.GetWanted()), Renewal: f.GetRenewal()}
+		return &lockagent.ReplicasError{
+			Name: lockagent.Name(f.GetLock()), Acknowledged: int(f.GetAcknowledged()), Wanted: int(f.GetWanted()),
+			Renewal: f.GetRenewal(),
+		}
 	case lockagentv1.Reason_REASON_BAD_NAME:
 		return &lockagent.NameError{Name: f.GetText(), Reason: f.GetWhy()}
 	case lockagentv1.Reason_REASON_BAD_OWNER:
@@ -150,7 +157,8 @@ func ToError(f *lockagentv1.Failure) error {
 
 func toWaitError(f *lockagentv1.Failure) error {
 	e := &lockagent.WaitError{
-		Name: lockagent.Name(f.GetLock()), Kind: ToKind(f.GetKind()), Waited: f.GetWaited().AsDuration(), Holder: f.GetHolder(), Silent: f.GetSilent().AsDuration(),
+		Name: lockagent.Name(f.GetLock()), Kind: ToKind(f.GetKind()), Waited: f.GetWaited().AsDuration(),
+		Holder: f.GetHolder(), Silent: f.GetSilent().AsDuration(),
 		Permits: int(f.GetPermits()), TimedOut: f.GetDeadline(), Err: context.Canceled,
 	}
 	if e.TimedOut {

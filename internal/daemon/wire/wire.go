@@ -87,7 +87,8 @@ var losses = pairs[lockagent.LossReason, lockagentv1.LossReason]{
 // FromLost is the message for a loss.
 func FromLost(e *lockagent.LostError) *lockagentv1.Lost {
 	return &lockagentv1.Lost{
-		Reason: losses.toMessage(e.Reason), Operator: e.Operator, Message: e.Error(), Token: uint64(e.Token), Lock: string(e.Name),
+		Reason: losses.toMessage(e.Reason), Operator: e.Operator, Message: e.Error(), Token: uint64(e.Token),
+		Lock: string(e.Name),
 	}
 }
 

@@ -47,7 +47,9 @@ func TestKindsAndModes(t *testing.T) {
 // A client tells of the losses that it finds itself. What else the daemon would have to find, or does not know, is a
 // release.
 func TestGivenUp(t *testing.T) {
-	found := []lockagent.LossReason{lockagent.LostDenied, lockagent.LostBroken, lockagent.LostInternal, lockagent.LostIdentity}
+	found := []lockagent.LossReason{
+		lockagent.LostDenied, lockagent.LostBroken, lockagent.LostInternal, lockagent.LostIdentity,
+	}
 	for r := lockagent.LossReason(0); r.String() != "unknown"; r++ {
 		want := r
 		if slices.Contains(found, r) {
@@ -172,9 +174,13 @@ func TestTypedErrorsComeBackWhole(t *testing.T) {
 			Name: "door", Waited: time.Second, TimedOut: true, Err: lockagent.ErrTimeout,
 			Store: &lockagent.GraceError{Name: "door", Left: time.Second},
 		},
-		&lockagent.WaitError{Name: "door", Kind: lockagent.Semaphore, Waited: time.Minute, Holder: "ann", Permits: 2, TimedOut: true, Err: lockagent.ErrTimeout},
 		&lockagent.WaitError{
-			Name: "door", Waited: time.Minute, Silent: time.Second, TimedOut: true, Err: lockagent.ErrTimeout, Store: lockagent.ErrStoreUnavailable,
+			Name: "door", Kind: lockagent.Semaphore, Waited: time.Minute, Holder: "ann", Permits: 2, TimedOut: true,
+			Err: lockagent.ErrTimeout,
+		},
+		&lockagent.WaitError{
+			Name: "door", Waited: time.Minute, Silent: time.Second, TimedOut: true, Err: lockagent.ErrTimeout,
+			Store: lockagent.ErrStoreUnavailable,
 		},
 		&lockagent.WaitError{Name: "door", Err: context.Canceled},
 		&lockagent.KindError{Name: "door", Kind: lockagent.FairLock, Used: lockagent.PlainLock},
@@ -221,10 +227,13 @@ func overTheWire(t *testing.T, err error) error {
 }
 
 func TestErrorsThatAreNotOurs(t *testing.T) {
-	if f, code := FromError(errors.New("\xff")); f.GetReason() != lockagentv1.Reason_REASON_INTERNAL || code != connect.CodeInternal || f.GetMessage() != "\uFFFD" {
+	if f, code := FromError(errors.New("\xff")); f.GetReason() != lockagentv1.Reason_REASON_INTERNAL ||
+		code != connect.CodeInternal || f.GetMessage() != "\uFFFD" {
 		t.Errorf("%v, %v", f, code)
 	}
-	if err := ToError(&lockagentv1.Failure{Reason: 999, Message: "of a newer daemon"}); err.Error() != "of a newer daemon" {
+	if err := ToError(
+		&lockagentv1.Failure{Reason: 999, Message: "of a newer daemon"},
+	); err.Error() != "of a newer daemon" {
 		t.Error(err)
 	}
 	down := connect.NewError(connect.CodeUnavailable, errors.New("no such socket"))

@@ -388,15 +388,15 @@ type AcquireRequest struct {
 	Detach bool `protobuf:"varint,8,opt,name=detach,proto3" json:"detach,omitempty"`
 	// ttl is how long a detached claim lasts without Renew.
 	Ttl *durationpb.Duration `protobuf:"bytes,9,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	// for_pid is the process that a detached claim ends with. It must be of the client's user. A client in another PID namespace than the
-	// daemon, as in a container, is refused: there the number is that of another process.
+	// for_pid is the process that a detached claim ends with. It must be of the client's user. A client in another PID
+	// namespace than the daemon, as in a container, is refused: there the number is that of another process.
 	ForPid int32 `protobuf:"varint,10,opt,name=for_pid,json=forPid,proto3" json:"for_pid,omitempty"`
 	// session is an id that the client chose, up to 128 bytes. Claims of one session may hold a lock several times
 	// at once. Sessions of different users never meet.
 	Session string `protobuf:"bytes,11,opt,name=session,proto3" json:"session,omitempty"`
-	// command is what the client does with the lock, for people: up to 1024 bytes. The daemon shows it to all who may look at the lock. The
-	// event log has its first 200 bytes. The daemon forgets it if its setting claims.commands is off. Arguments may hold secrets: a client can
-	// leave it out.
+	// command is what the client does with the lock, for people: up to 1024 bytes. The daemon shows it to all who may
+	// look at the lock. The event log has its first 200 bytes. The daemon forgets it if its setting claims.commands is
+	// off. Arguments may hold secrets: a client can leave it out.
 	Command string `protobuf:"bytes,12,opt,name=command,proto3" json:"command,omitempty"`
 	// labels are for people: up to 16 of them.
 	Labels map[string]string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -404,22 +404,24 @@ type AcquireRequest struct {
 	NoReentry bool `protobuf:"varint,14,opt,name=no_reentry,json=noReentry,proto3" json:"no_reentry,omitempty"`
 	// outlive leaves a hold in place when its stream ends, until its lease has run out. It needs lease.
 	Outlive bool `protobuf:"varint,15,opt,name=outlive,proto3" json:"outlive,omitempty"`
-	// secret is that of the claim, if the client chooses it: 16 to 128 random bytes of text, another one for each claim. The request can
-	// then be repeated: if the client has a claim with that secret, the stream is that of this claim. A claim that is detached, or shall be, is
-	// so afterwards as well, and its ttl begins anew.
+	// secret is that of the claim, if the client chooses it: 16 to 128 random bytes of text, another one for each claim.
+	// The request can then be repeated: if the client has a claim with that secret, the stream is that of this claim. A
+	// claim that is detached, or shall be, is so afterwards as well, and its ttl begins anew.
 	Secret string `protobuf:"bytes,16,opt,name=secret,proto3" json:"secret,omitempty"`
-	// traceparent is the W3C trace context of the caller. It counts in place of the call's header of that name, because the claims
-	// of a link share a call. As with the header, one that is no trace context counts as none.
+	// traceparent is the W3C trace context of the caller. It counts in place of the call's header of that name, because
+	// the claims of a link share a call. As with the header, one that is no trace context counts as none.
 	Traceparent string `protobuf:"bytes,17,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
-	// holds is how many holds the client wants to make of its claim, one after the other, for example of several threads: at most 64. It
-	// is of exclusive claims of KIND_PLAIN and KIND_FENCED without a session. 0 is 1.
+	// holds is how many holds the client wants to make of its claim, one after the other, for example of several threads:
+	// at most 64. It is of exclusive claims of KIND_PLAIN and KIND_FENCED without a session. 0 is 1.
 	Holds int32 `protobuf:"varint,18,opt,name=holds,proto3" json:"holds,omitempty"`
-	// no_rest has the lock go back to the store when the hold ends. Otherwise a lock that only this daemon uses, again and again, may stay in the
-	// daemon between two holds, for up to 100 ms. Its lease in the store is then 2 s until a hold has lasted for 0.7 s.
+	// no_rest has the lock go back to the store when the hold ends. Otherwise a lock that only this daemon uses, again
+	// and again, may stay in the daemon between two holds, for up to 100 ms. Its lease in the store is then 2 s until a
+	// hold has lasted for 0.7 s.
 	NoRest bool `protobuf:"varint,19,opt,name=no_rest,json=noRest,proto3" json:"no_rest,omitempty"`
 	// warn has the stream tell when others want the lock, and when the hold is in danger: see Warning.
 	Warn bool `protobuf:"varint,20,opt,name=warn,proto3" json:"warn,omitempty"`
-	// program is the name of the program that works under the lock, up to 200 bytes, if it is not that of the process that asks.
+	// program is the name of the program that works under the lock, up to 200 bytes, if it is not that of the process
+	// that asks.
 	Program       string `protobuf:"bytes,21,opt,name=program,proto3" json:"program,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -914,8 +916,8 @@ type Granted struct {
 	Replicas int32 `protobuf:"varint,7,opt,name=replicas,proto3" json:"replicas,omitempty"`
 	// permit_ids are the ids of the permits, only of KIND_PERMITS.
 	PermitIds []string `protobuf:"bytes,8,rep,name=permit_ids,json=permitIds,proto3" json:"permit_ids,omitempty"`
-	// holds is how many holds the client may make of the claim, one after the other. They have the tokens token, token + 1 and so on. No
-	// hold may begin after the deadline, or after the client has released the claim. 0 is 1.
+	// holds is how many holds the client may make of the claim, one after the other. The first has the token of this
+	// message, and each further one the next number. No hold may begin after the deadline, or after the client has released the claim. 0 is 1.
 	Holds int32 `protobuf:"varint,9,opt,name=holds,proto3" json:"holds,omitempty"`
 	// lock is its name. A link does not tell it.
 	Lock          string `protobuf:"bytes,10,opt,name=lock,proto3" json:"lock,omitempty"`
@@ -1028,8 +1030,8 @@ type Deadline struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// boottime is an instant of CLOCK_BOOTTIME, in nanoseconds.
 	Boottime int64 `protobuf:"varint,1,opt,name=boottime,proto3" json:"boottime,omitempty"`
-	// boot_id is that of the machine. In a time namespace of its own the daemon adds a slash and the name of that. With another one, or none, boottime
-	// means nothing.
+	// boot_id is that of the machine. In a time namespace of its own the daemon adds a slash and the name of that. With
+	// another one, or none, boottime means nothing.
 	BootId        string `protobuf:"bytes,2,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1171,7 +1173,8 @@ func (x *Uncertain) GetReason() string {
 // Warning says what holds from now on, if the client asked for it. All of it is false before the first one.
 type Warning struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// wanted: somebody waits for the lock who cannot have it while this hold lasts. It stays so, also if who waited has given up.
+	// wanted: somebody waits for the lock who cannot have it while this hold lasts. It stays so, also if who waited has
+	// given up.
 	Wanted bool `protobuf:"varint,1,opt,name=wanted,proto3" json:"wanted,omitempty"`
 	// uncertain: the lease could not be renewed, and less than a third of it is left. It is false again after a renewal.
 	Uncertain     bool `protobuf:"varint,2,opt,name=uncertain,proto3" json:"uncertain,omitempty"`
@@ -1485,8 +1488,8 @@ func (x *Lost) GetLock() string {
 	return ""
 }
 
-// Failure is an error as data. It is in Ended, and a detail of each error of a call. The fields after message are set where the
-// error tells them.
+// Failure is an error as data. It is in Ended, and a detail of each error of a call. The fields after message are set
+// where the error tells them.
 type Failure struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Reason Reason                 `protobuf:"varint,1,opt,name=reason,proto3,enum=lockagent.v1.Reason" json:"reason,omitempty"`
@@ -1508,8 +1511,8 @@ type Failure struct {
 	// kind is that of the request, and used is as what the name is in use.
 	Kind Kind `protobuf:"varint,10,opt,name=kind,proto3,enum=lockagent.v1.Kind" json:"kind,omitempty"`
 	Used Kind `protobuf:"varint,11,opt,name=used,proto3,enum=lockagent.v1.Kind" json:"used,omitempty"`
-	// acknowledged is how many replicas of the store knew of it in time, and wanted how many have to. renewal says that it was
-	// about a hold that goes on.
+	// acknowledged is how many replicas of the store knew of it in time, and wanted how many have to. renewal says that
+	// it was about a hold that goes on.
 	Acknowledged int32 `protobuf:"varint,12,opt,name=acknowledged,proto3" json:"acknowledged,omitempty"`
 	Wanted       int32 `protobuf:"varint,13,opt,name=wanted,proto3" json:"wanted,omitempty"`
 	Renewal      bool  `protobuf:"varint,14,opt,name=renewal,proto3" json:"renewal,omitempty"`
@@ -1704,8 +1707,8 @@ type ReleaseRequest struct {
 	// grant, or the client or its session was closed. Then the event log says that too. Otherwise, and with any other
 	// reason, the hold is released.
 	Lost LossReason `protobuf:"varint,3,opt,name=lost,proto3,enum=lockagent.v1.LossReason" json:"lost,omitempty"`
-	// keep leaves the lock held for this time, up to a year, and ends the claim then. The answer does not wait for that. It
-	// excludes lost, and a claim that waits ends at once.
+	// keep leaves the lock held for this time, up to a year, and ends the claim then. The answer does not wait for that.
+	// It excludes lost, and a claim that waits ends at once.
 	Keep          *durationpb.Duration `protobuf:"bytes,4,opt,name=keep,proto3" json:"keep,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1818,8 +1821,8 @@ type RenewRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Claim  string                 `protobuf:"bytes,1,opt,name=claim,proto3" json:"claim,omitempty"`
 	Secret string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
-	// ttl is the new time to live of a detached claim. It counts from the arrival of the request. Without it the end of the claim
-	// stays as it is.
+	// ttl is the new time to live of a detached claim. It counts from the arrival of the request. Without it the end of
+	// the claim stays as it is.
 	Ttl *durationpb.Duration `protobuf:"bytes,3,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// lease is the new length of a fixed lease, from now on. Without it the lease stays as it is.
 	Lease         *durationpb.Duration `protobuf:"bytes,4,opt,name=lease,proto3" json:"lease,omitempty"`
@@ -2099,8 +2102,8 @@ func (x *CheckRequest) GetToken() uint64 {
 
 type CheckResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// current says that a client of this daemon holds the lock with this token. A claim that serves several holds has the tokens of
-	// all of them.
+	// current says that a client of this daemon holds the lock with this token. A claim that serves several holds has the
+	// tokens of all of them.
 	Current bool `protobuf:"varint,1,opt,name=current,proto3" json:"current,omitempty"`
 	// held says that somebody holds the lock, perhaps on another host, and holder who, as the store tells it.
 	Held          bool   `protobuf:"varint,2,opt,name=held,proto3" json:"held,omitempty"`

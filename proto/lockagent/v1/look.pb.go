@@ -929,8 +929,9 @@ func (*GetLogRequest) Descriptor() ([]byte, []int) {
 	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{11}
 }
 
-// GetLogResponse is what the event log has at one moment. The error is NOT_FOUND if it has had no events yet, and FAILED_PRECONDITION if the daemon
-// keeps no event log. Positions count the messages of the log, each of which has one or more records.
+// GetLogResponse is what the event log has at one moment. The error is NOT_FOUND if it has had no events yet, and
+// FAILED_PRECONDITION if the daemon keeps no event log. Positions count the messages of the log, each of which has one
+// or more records.
 type GetLogResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Name    string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1051,7 +1052,8 @@ type ReadLogRequest struct {
 	Follow bool `protobuf:"varint,4,opt,name=follow,proto3" json:"follow,omitempty"`
 	// lock is the name of a lock.
 	Lock string `protobuf:"bytes,5,opt,name=lock,proto3" json:"lock,omitempty"`
-	// pattern selects names of locks in place of lock. A part * is any part of a name, and a last part > is all that follows.
+	// pattern selects names of locks in place of lock. A part * is any part of a name, and a last part > is all that
+	// follows.
 	Pattern string   `protobuf:"bytes,6,opt,name=pattern,proto3" json:"pattern,omitempty"`
 	Agents  []string `protobuf:"bytes,7,rep,name=agents,proto3" json:"agents,omitempty"`
 	Owner   string   `protobuf:"bytes,8,opt,name=owner,proto3" json:"owner,omitempty"`
@@ -1059,9 +1061,10 @@ type ReadLogRequest struct {
 	Kinds []string `protobuf:"bytes,9,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	// urgent selects the records that have consequences.
 	Urgent bool `protobuf:"varint,10,opt,name=urgent,proto3" json:"urgent,omitempty"`
-	// watch is for those who need not operate the daemon. It selects names of locks as the pattern of Watch does, but must not be empty: ** is all.
-	// The client is told of those that it may watch, without signs of life. Nothing else but from and follow can be set with it. Of what is past, the
-	// daemon reads the last 100,000 messages of the log at most, and tells in a record that is wrong if there are more.
+	// watch is for those who need not operate the daemon. It selects names of locks as the pattern of Watch does, but
+	// must not be empty: ** is all. The client is told of those that it may watch, without signs of life. Nothing else
+	// but from and follow can be set with it. Of what is past, the daemon reads the last 100,000 messages of the log at
+	// most, and tells in a record that is wrong if there are more.
 	Watch         string `protobuf:"bytes,11,opt,name=watch,proto3" json:"watch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -26,8 +26,9 @@ type BreakRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Kind  Kind                   `protobuf:"varint,2,opt,name=kind,proto3,enum=lockagent.v1.Kind" json:"kind,omitempty"`
-	// token is that of the hold to break, which a client of this daemon has. Other holders keep what they have: other readers, and those of other
-	// permits. The call fails if the hold is over meanwhile. 0 breaks all holds, on all hosts.
+	// token is that of the hold to break, which a client of this daemon has. Other holders keep what they have: other
+	// readers, and those of other permits. The call fails if the hold is over meanwhile. 0 breaks all holds, on all
+	// hosts.
 	Token uint64 `protobuf:"varint,3,opt,name=token,proto3" json:"token,omitempty"`
 	// reason is for the event log.
 	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -144,7 +145,8 @@ type DrainRequest struct {
 	Timeout *durationpb.Duration `protobuf:"bytes,1,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// undo has the daemon take claims again. It excludes timeout. A daemon that is about to end refuses it.
 	Undo bool `protobuf:"varint,2,opt,name=undo,proto3" json:"undo,omitempty"`
-	// wait only waits for a drain that has begun. If nothing is drained any more, the answer says undone. It excludes undo.
+	// wait only waits for a drain that has begun. If nothing is drained any more, the answer says undone. It excludes
+	// undo.
 	Wait          bool `protobuf:"varint,3,opt,name=wait,proto3" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -8,8 +8,8 @@
 --             token that the scripts have given out
 -- ARGV[1]     the greatest time that the agent knows, or 0. Or the greatest floor of the locks if
 --             that is above; it then begins with "+", or with "+0" if all floors are exact
--- ARGV[2]     the incarnation that the agent knows, or "?" and what names of the node end with, see clock.lua. It is "-"
---             where several servers are behind one address
+-- ARGV[2]     the incarnation that the agent knows, or "?" and what names of the node end with, see clock.lua. It is
+--             "-" where several servers are behind one address
 -- Then for each lock
 --   the tenure, "<agent>:<number>"
 --   the lease in ms

@@ -1,7 +1,7 @@
 -- grace.lua is a part of other scripts: the grace period with which an incarnation begins, see lockagent.Grace. Only
 -- incarnations with three parts in their names have one, see incarnation.lua. While the period lasts, the member of the
--- clock ends with " ~", so no short way of an acquire finds the name that it knows. In a Cluster that is the clock which
--- is the home. The other clocks of the node have the name of the incarnation before, or none.
+-- clock ends with " ~", so no short way of an acquire finds the name that it knows. In a Cluster that is the clock
+-- which is the home. The other clocks of the node have the name of the incarnation before, or none.
 --
 -- The zset lockagent_grace has the agents for which the period waits, with the times until which it does so, in
 -- microseconds of the server's own clock. The time is 0 if the agent has come back. "-" is no agent: its time is the

@@ -181,7 +181,9 @@ func TestANewProgramAtANewHome(t *testing.T) {
 	s.past.Home = HomeIn(hashslot.Count - 1)
 	begun := s.look(Look{Grace: true}).Name
 	s.look(Look{Grace: true, Known: known})
-	if names := s.Do("ZRANGE", "lockagent_clock:{"+string(former)+"}", "0", "-1"); !reflect.DeepEqual(names, []any{begun}) {
+	if names := s.Do(
+		"ZRANGE", "lockagent_clock:{"+string(former)+"}", "0", "-1",
+	); !reflect.DeepEqual(names, []any{begun}) {
 		t.Errorf("the former home names %q, and the home %q", names, begun)
 	}
 }

@@ -94,8 +94,8 @@ func (r Room) incarnation(past *Past) string {
 // named reports whether servers have incarnations.
 func (r Room) named(past *Past) bool { return !r.Cluster() || past.Home != "" }
 
-// Home says where a server keeps the name of its incarnation, and the roll. It is empty unless the server is a node of a
-// Cluster. Then it is the tag of a slot of the node.
+// Home says where a server keeps the name of its incarnation, and the roll. It is empty unless the server is a node of
+// a Cluster. Then it is the tag of a slot of the node.
 type Home string
 
 // HomeIn is the home in a slot.

@@ -59,7 +59,8 @@ func CodeOf(err error) int {
 		return f.Code
 	}
 	// A process of this program has told its code.
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() >= ExitViolated && exit.ExitCode() <= ExitLost {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() >= ExitViolated &&
+		exit.ExitCode() <= ExitLost {
 		return exit.ExitCode()
 	}
 	switch {
@@ -90,7 +91,8 @@ func ReportError(stderr io.Writer, err error) int {
 	return CodeOf(err)
 }
 
-// Unread reports whether err says that nobody reads our output any more. A connection that was closed has another error.
+// Unread reports whether err says that nobody reads our output any more. A connection that was closed has another
+// error.
 func Unread(err error) bool {
 	failed, ok := errors.AsType[*fs.PathError](err)
 	return ok && errors.Is(failed, syscall.EPIPE)

@@ -14,7 +14,9 @@ func CheckFormat(cmd *cobra.Command, format string, known ...string) error {
 	if slices.Contains(known, format) {
 		return nil
 	}
-	return Usage(Again(cmd)+" --format "+known[len(known)-1], "--format must be %s, not %q", strings.Join(known, " or "), format)
+	return Usage(
+		Again(cmd)+" --format "+known[len(known)-1], "--format must be %s, not %q", strings.Join(known, " or "), format,
+	)
 }
 
 // WriteLines writes each of some values as a line of JSON.

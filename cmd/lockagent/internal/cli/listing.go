@@ -19,7 +19,10 @@ type ListFlag struct{ Form string }
 
 // Add adds the flag to cmd.
 func (f *ListFlag) Add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.Form, "format", "", "`form` of the output: table, text (with tabs), json or jsonl; by default table on a terminal, and else text")
+	cmd.Flags().StringVar(
+		&f.Form, "format", "",
+		"`form` of the output: table, text (with tabs), json or jsonl; by default table on a terminal, and else text",
+	)
 	complete := cobra.FixedCompletions(listForms, cobra.ShellCompDirectiveNoFileComp)
 	if err := cmd.RegisterFlagCompletionFunc("format", complete); err != nil {
 		panic(err) // the flag is there

@@ -19,7 +19,9 @@ func ParseMoment(text string, now time.Time) (time.Time, error) {
 		return shown(time.Date(y, m, d-before, 0, 0, 0, 0, time.UTC), text, now.Location())
 	}
 	// A fraction of a second may follow the seconds in all of these.
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04Z07:00"} {
+	for _, layout := range []string{
+		time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04Z07:00",
+	} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t, nil
 		}
@@ -30,7 +32,9 @@ func ParseMoment(text string, now time.Time) (time.Time, error) {
 			return t.AddDate(y, int(m)-1, d-1), nil // it was of the first day of the year 0
 		}
 	}
-	for _, layout := range []string{time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
+	for _, layout := range []string{
+		time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly,
+	} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return shown(t, text, now.Location())
 		}

@@ -45,7 +45,9 @@ func TestParseMoment(t *testing.T) {
 			t.Errorf("parseMoment(%q) is %v, %v; want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "now", "d", "-", "--10m", "-ten", "1.5d", "tomorrow", "25:00:00", "14:03:07 yesterday", "2026-13-01"} {
+	for _, text := range []string{
+		"", "now", "d", "-", "--10m", "-ten", "1.5d", "tomorrow", "25:00:00", "14:03:07 yesterday", "2026-13-01",
+	} {
 		got, err := ParseMoment(text, now)
 		if err == nil || !strings.Contains(err.Error(), "is no time") {
 			t.Errorf("parseMoment(%q) is %v, %v", text, got, err)
@@ -57,15 +59,42 @@ func TestParseMoment(t *testing.T) {
 // named. Each of them is taken, and is written so that it is known again.
 func TestParseMomentWhenTheClockIsSet(t *testing.T) {
 	for _, test := range []struct{ place, now, text, what, first, second string }{
-		{"Europe/Berlin", "2026-10-25T12:00:00Z", "02:30", "twice on 2026-10-25, for the clock is set back", "2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"},
-		{"Europe/Berlin", "2026-10-25T00:15:00Z", "02:00:00", "twice", "2026-10-25T02:00:00+02:00", "2026-10-25T02:00:00+01:00"},
-		{"Europe/Berlin", "2026-11-25T12:00:00Z", "2026-10-25 02:59:59.5", "twice", "2026-10-25T02:59:59.5+02:00", "2026-10-25T02:59:59.5+01:00"},
-		{"Europe/Berlin", "2026-03-29T12:00:00Z", "02:30", "never on 2026-03-29, for the clock is set forward", "2026-03-29T01:30:00+01:00", "2026-03-29T03:30:00+02:00"},
-		{"Europe/Berlin", "2026-03-29T12:00:00Z", "2026-03-29T02:00:00", "never", "2026-03-29T01:00:00+01:00", "2026-03-29T03:00:00+02:00"},
-		{"America/New_York", "2026-12-01T00:00:00Z", "2026-11-01 01:00:00", "twice", "2026-11-01T01:00:00-04:00", "2026-11-01T01:00:00-05:00"},
-		{"Australia/Lord_Howe", "2026-12-01T00:00:00Z", "2026-10-04 02:15:00", "never", "2026-10-04T01:45:00+10:30", "2026-10-04T02:45:00+11:00"},
-		{"America/Sao_Paulo", "2019-01-01T00:00:00Z", "2018-11-04", "never", "2018-11-03T23:00:00-03:00", "2018-11-04T01:00:00-02:00"},
-		{"Pacific/Apia", "2012-01-01T00:00:00Z", "2011-12-30 12:00:00", "never", "2011-12-29T12:00:00-10:00", "2011-12-31T12:00:00+14:00"},
+		{
+			"Europe/Berlin", "2026-10-25T12:00:00Z", "02:30", "twice on 2026-10-25, for the clock is set back",
+			"2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00",
+		},
+		{
+			"Europe/Berlin", "2026-10-25T00:15:00Z", "02:00:00", "twice", "2026-10-25T02:00:00+02:00",
+			"2026-10-25T02:00:00+01:00",
+		},
+		{
+			"Europe/Berlin", "2026-11-25T12:00:00Z", "2026-10-25 02:59:59.5", "twice", "2026-10-25T02:59:59.5+02:00",
+			"2026-10-25T02:59:59.5+01:00",
+		},
+		{
+			"Europe/Berlin", "2026-03-29T12:00:00Z", "02:30", "never on 2026-03-29, for the clock is set forward",
+			"2026-03-29T01:30:00+01:00", "2026-03-29T03:30:00+02:00",
+		},
+		{
+			"Europe/Berlin", "2026-03-29T12:00:00Z", "2026-03-29T02:00:00", "never", "2026-03-29T01:00:00+01:00",
+			"2026-03-29T03:00:00+02:00",
+		},
+		{
+			"America/New_York", "2026-12-01T00:00:00Z", "2026-11-01 01:00:00", "twice", "2026-11-01T01:00:00-04:00",
+			"2026-11-01T01:00:00-05:00",
+		},
+		{
+			"Australia/Lord_Howe", "2026-12-01T00:00:00Z", "2026-10-04 02:15:00", "never", "2026-10-04T01:45:00+10:30",
+			"2026-10-04T02:45:00+11:00",
+		},
+		{
+			"America/Sao_Paulo", "2019-01-01T00:00:00Z", "2018-11-04", "never", "2018-11-03T23:00:00-03:00",
+			"2018-11-04T01:00:00-02:00",
+		},
+		{
+			"Pacific/Apia", "2012-01-01T00:00:00Z", "2011-12-30 12:00:00", "never", "2011-12-29T12:00:00-10:00",
+			"2011-12-31T12:00:00+14:00",
+		},
 	} {
 		place, err := time.LoadLocation(test.place)
 		if err != nil {
@@ -77,7 +106,8 @@ func TestParseMomentWhenTheClockIsSet(t *testing.T) {
 		}
 		now = now.In(place)
 		got, err := ParseMoment(test.text, now)
-		if err == nil || !strings.Contains(err.Error(), test.what) || !strings.HasSuffix(err.Error(), "write "+test.first+" or "+test.second) {
+		if err == nil || !strings.Contains(err.Error(), test.what) ||
+			!strings.HasSuffix(err.Error(), "write "+test.first+" or "+test.second) {
 			t.Errorf("%s in %s is %v, %v", test.text, test.place, got, err)
 		}
 		for _, text := range []string{test.first, test.second} {

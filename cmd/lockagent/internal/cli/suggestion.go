@@ -23,8 +23,8 @@ func MarkPlace(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// Places repeats the flags of a command line that are a [placeFlag], apart from those that but selects. It cannot repeat
-// what comes from the environment. Of an address that may have a password it says only that there is to be one.
+// Places repeats the flags of a command line that are a [placeFlag], apart from those that but selects. It cannot
+// repeat what comes from the environment. Of an address that may have a password it says only that there is to be one.
 func Places(flags *pflag.FlagSet, but ...func(*pflag.Flag) bool) (text string) {
 	flags.Visit(func(flag *pflag.Flag) {
 		_, place := flag.Annotations[placeFlag]
@@ -97,8 +97,8 @@ func CommandLine(cmd *cobra.Command, flags string) string {
 	return cmd.CommandPath() + " " + name + flags
 }
 
-// ReadPlaces reads the flags of a command line that are a [placeFlag], though another flag is wrong, so that the command
-// which is worth trying is about the same place.
+// ReadPlaces reads the flags of a command line that are a [placeFlag], though another flag is wrong, so that the
+// command which is worth trying is about the same place.
 func ReadPlaces(cmd *cobra.Command, args []string) {
 	for i, arg := range args {
 		if arg == "--" {

@@ -22,7 +22,9 @@ const MomentForms = "10m (ago), 14:05 (today), yesterday, 2026-11-24, 2026-11-24
 // AddFlags adds --since and --until. what is what they select.
 func (r *TimeRange) AddFlags(cmd *cobra.Command, what string) {
 	cmd.Flags().StringVar(&r.SinceText, "since", "", "only "+what+" since this `time`: "+MomentForms)
-	cmd.Flags().StringVar(&r.UntilText, "until", "", "only "+what+" until this `time`, in the same forms; a day is its beginning")
+	cmd.Flags().StringVar(
+		&r.UntilText, "until", "", "only "+what+" until this `time`, in the same forms; a day is its beginning",
+	)
 }
 
 // Check reads the flags.

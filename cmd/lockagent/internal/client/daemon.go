@@ -31,7 +31,10 @@ type Flag struct{ Socket string }
 
 // Add adds the flag to cmd.
 func (f *Flag) Add(cmd *cobra.Command) {
-	cli.ConnectionFlag(cmd, &f.Socket, "socket", "`path` of the daemon's Unix socket; by default that of this user's daemon if there is one, and else "+place.System)
+	cli.ConnectionFlag(
+		cmd, &f.Socket, "socket",
+		"`path` of the daemon's Unix socket; by default that of this user's daemon if there is one, and else "+place.System,
+	)
 }
 
 // Open returns the daemon on the socket. It does not connect yet. The settings of the daemon do not count: they may be
@@ -39,8 +42,11 @@ func (f *Flag) Add(cmd *cobra.Command) {
 func (f *Flag) Open(cmd *cobra.Command) (*Daemon, error) {
 	path := cmp.Or(f.Socket, place.Current().Find())
 	if len(path) > place.MostSocketPath {
-		return nil, cli.Usage(cli.WithPlace(cmd, "--socket "+place.System), "--socket (or $%s) has %d bytes, and the path of a socket has at most %d",
-			cli.Variable("socket"), len(path), place.MostSocketPath)
+		return nil, cli.Usage(
+			cli.WithPlace(cmd, "--socket "+place.System),
+			"--socket (or $%s) has %d bytes, and the path of a socket has at most %d", cli.Variable("socket"), len(path),
+			place.MostSocketPath,
+		)
 	}
 	return New(path), nil
 }
@@ -88,10 +94,14 @@ var refusedCodes = []struct {
 	code int
 	by   []error
 }{
-	{cli.ExitLost, []error{lockagent.ErrLost, lockagent.ErrNotHeld, lockagent.ErrNotOwner, lockagent.ErrReleased, refusal.ErrNoClaim}},
+	{
+		cli.ExitLost,
+		[]error{lockagent.ErrLost, lockagent.ErrNotHeld, lockagent.ErrNotOwner, lockagent.ErrReleased, refusal.ErrNoClaim},
+	},
 	{cli.ExitNotPermitted, []error{lockagent.ErrNotPermitted, refusal.ErrForbidden, refusal.ErrQuota}},
 	{cli.ExitUnavailable, []error{
-		lockagent.ErrStoreUnavailable, lockagent.ErrTooFewReplicas, lockagent.ErrUnconfirmed, lockagent.ErrClosed, lockagent.ErrNotGranted,
+		lockagent.ErrStoreUnavailable, lockagent.ErrTooFewReplicas, lockagent.ErrUnconfirmed, lockagent.ErrClosed,
+		lockagent.ErrNotGranted,
 		refusal.ErrDraining, refusal.ErrJournal,
 	}},
 	{cli.ExitUsage, []error{
@@ -113,7 +123,10 @@ func Refused(err error) error {
 
 // Gone reports whether a call failed because the connection to the daemon ended.
 func Gone(err error) bool {
-	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed}, func(by error) bool { return errors.Is(err, by) })
+	return slices.ContainsFunc(
+		[]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed},
+		func(by error) bool { return errors.Is(err, by) },
+	)
 }
 
 // NoSocket is the error of a call to a path where there is no socket. A daemon that leaves its claims to the next one
@@ -133,20 +146,39 @@ func (d *Daemon) Failed(err error) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return &cli.Failure{Code: cli.ExitNotPermitted, Err: fmt.Errorf("you may not connect to the daemon on %s: its mode and its group say who may", d.Path)}
+		return &cli.Failure{
+			Code: cli.ExitNotPermitted,
+			Err:  fmt.Errorf("you may not connect to the daemon on %s: its mode and its group say who may", d.Path),
+		}
 	case errors.Is(err, fs.ErrNotExist):
-		return &cli.Failure{Code: cli.ExitNoDaemon, Err: NoSocket(d.Path), Try: "lockagent serve --socket " + cli.ShellWord(d.Path)}
+		return &cli.Failure{
+			Code: cli.ExitNoDaemon, Err: NoSocket(d.Path), Try: "lockagent serve --socket " + cli.ShellWord(d.Path),
+		}
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return &cli.Failure{Code: cli.ExitNoDaemon, Err: fmt.Errorf("no daemon listens on %s", d.Path), Try: "lockagent serve --socket " + cli.ShellWord(d.Path)}
+		return &cli.Failure{
+			Code: cli.ExitNoDaemon, Err: fmt.Errorf("no daemon listens on %s", d.Path),
+			Try: "lockagent serve --socket " + cli.ShellWord(d.Path),
+		}
 	case Gone(err):
-		return &cli.Failure{Code: cli.ExitNoDaemon, Err: fmt.Errorf("the daemon on %s ended before it answered, and may have done what it was asked", d.Path), Try: "lockagent doctor    (says whether it runs again)"}
+		return &cli.Failure{
+			Code: cli.ExitNoDaemon,
+			Err:  fmt.Errorf("the daemon on %s ended before it answered, and may have done what it was asked", d.Path),
+			Try:  "lockagent doctor    (says whether it runs again)",
+		}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &cli.Failure{Code: cli.ExitUnavailable, Err: fmt.Errorf("the daemon on %s gave no answer in time, and may still do what it was asked", d.Path), Try: "lockagent doctor    (says what is wrong)"}
+		return &cli.Failure{
+			Code: cli.ExitUnavailable,
+			Err:  fmt.Errorf("the daemon on %s gave no answer in time, and may still do what it was asked", d.Path),
+			Try:  "lockagent doctor    (says what is wrong)",
+		}
 	case errors.Is(err, context.Canceled):
 		return &cli.Failure{Code: cli.ExitNoDaemon, Err: fmt.Errorf("interrupted before the daemon on %s answered", d.Path)}
 	}
 	if raw, ok := errors.AsType[*url.Error](told); ok { // the URL is none of the user's
 		told = raw.Err
 	}
-	return &cli.Failure{Code: cli.ExitNoDaemon, Err: fmt.Errorf("the daemon on %s does not answer as it should: %w", d.Path, told), Try: "lockagent doctor    (says what is wrong)"}
+	return &cli.Failure{
+		Code: cli.ExitNoDaemon, Err: fmt.Errorf("the daemon on %s does not answer as it should: %w", d.Path, told),
+		Try: "lockagent doctor    (says what is wrong)",
+	}
 }

@@ -56,8 +56,8 @@ func ViewOf(l *lockagentv1.Lock) LockView {
 		all := make([]ClaimView, len(claims)) // rather than null
 		for i, c := range claims {
 			all[i] = ClaimView{
-				Claim: c.GetClaim(), State: StateNames[c.GetState()], Shared: c.GetMode() == lockagentv1.Mode_MODE_SHARED, Permits: c.GetPermits(),
-				Token: c.GetToken(), PID: c.GetClient().GetPid(), PIDs: c.GetPids(),
+				Claim: c.GetClaim(), State: StateNames[c.GetState()], Shared: c.GetMode() == lockagentv1.Mode_MODE_SHARED,
+				Permits: c.GetPermits(), Token: c.GetToken(), PID: c.GetClient().GetPid(), PIDs: c.GetPids(),
 				UID: c.GetClient().GetUid(), User: c.GetClient().GetUser(),
 				Program: c.GetClient().GetProgram(), Command: c.GetCommand(), Since: c.GetSince().AsTime(),
 				LeftMS: c.GetLeft().AsDuration().Milliseconds(), Detached: c.GetDetached(), ForPID: c.GetForPid(),
@@ -91,8 +91,8 @@ func (c *ClaimView) Whose() string {
 	return text
 }
 
-// Left says for people how long the claim lasts. What the daemon renews for its program lasts as long as the program, and
-// has what is left of its lease.
+// Left says for people how long the claim lasts. What the daemon renews for its program lasts as long as the program,
+// and has what is left of its lease.
 func (c *ClaimView) Left(now time.Time) string {
 	var ends []string
 	if !c.Expires.IsZero() {
@@ -116,7 +116,8 @@ func (v *LockView) Holder() string {
 	return text
 }
 
-// TokenText is the token for people. A claim that waits has none, nor has one whose client has not received its grant yet.
+// TokenText is the token for people. A claim that waits has none, nor has one whose client has not received its grant
+// yet.
 func (c *ClaimView) TokenText() string {
 	if c.Token == 0 {
 		return ""

@@ -73,7 +73,9 @@ func (l eventLog) open() (*natslog.Reader, error) {
 
 // newAgent makes an agent that works on resource. It takes over the store, which
 // is nil if the work is done without locks.
-func newAgent(work Work, resource counters, store lockagent.Store, log eventLog, telemetry tracing.Config) (*agent, error) {
+func newAgent(
+	work Work, resource counters, store lockagent.Store, log eventLog, telemetry tracing.Config,
+) (*agent, error) {
 	a := &agent{agentID: lockagent.NewAgentID(), work: work, resource: resource, tally: newTally()}
 	if telemetry.TracerProvider == nil {
 		telemetry.TracerProvider = noop.NewTracerProvider()

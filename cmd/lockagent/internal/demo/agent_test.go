@@ -43,7 +43,9 @@ func (p probe) write(_ lockagent.Name, token lockagent.Token, _ int64) error {
 // A worker that is told in the middle of its work that the lock is lost stops, does
 // not write, counts the loss, and goes on with the next.
 func TestWorkerStopsWhenTheLockIsLost(t *testing.T) {
-	log := eventLog{Connection: natslog.Connection{InProcess: natstest.Start(t, natsserver.Config{}), Logger: testLogger(t)}}
+	log := eventLog{
+		Connection: natslog.Connection{InProcess: natstest.Start(t, natsserver.Config{}), Logger: testLogger(t)},
+	}
 	store := memstore.New()
 	defer store.Close()
 	other, err := channelapi.New(channelapi.Config{Store: store})
@@ -95,7 +97,9 @@ func TestWorkerStopsWhenTheLockIsLost(t *testing.T) {
 // The spans of a request and of its hold are below one that says what the lock is wanted for. So is a
 // loss.
 func TestWorkersHaveSpans(t *testing.T) {
-	log := eventLog{Connection: natslog.Connection{InProcess: natstest.Start(t, natsserver.Config{}), Logger: testLogger(t)}}
+	log := eventLog{
+		Connection: natslog.Connection{InProcess: natstest.Start(t, natsserver.Config{}), Logger: testLogger(t)},
+	}
 	store := memstore.New()
 	defer store.Close()
 	spans := tracetest.NewSpanRecorder()

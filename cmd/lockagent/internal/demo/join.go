@@ -62,7 +62,9 @@ func Join(ctx context.Context, in io.Reader, logger *slog.Logger, telemetry trac
 	return far.attend(ctx, a)
 }
 
-func (inv invitation) agent(ctx context.Context, far *link, logger *slog.Logger, telemetry tracing.Config) (*agent, error) {
+func (inv invitation) agent(
+	ctx context.Context, far *link, logger *slog.Logger, telemetry tracing.Config,
+) (*agent, error) {
 	if inv.Work.NoLocks {
 		return newAgent(inv.Work, far, nil, eventLog{}, telemetry)
 	}

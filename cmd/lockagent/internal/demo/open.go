@@ -64,8 +64,8 @@ func (s *show) openStore(ctx context.Context) (lockagent.Store, error) {
 const patience = 3 * redisstore.DefaultDialTimeout
 
 // openRedis opens a store for locks with the given lease. A call that has no
-// answer is given up soon enough for a renewal to be tried again. The grace periods are as they come: a demonstration may
-// be the first to meet a Redis that others use.
+// answer is given up soon enough for a renewal to be tried again. The grace periods are as they come: a demonstration
+// may be the first to meet a Redis that others use.
 func openRedis(ctx context.Context, url string, lease time.Duration) (lockagent.Store, error) {
 	store, err := redisstore.Config{
 		DialTimeout: patience, CallTimeout: min(redisstore.DefaultCallTimeout, lease/4),

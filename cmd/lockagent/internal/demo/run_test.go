@@ -53,12 +53,14 @@ func TestRun(t *testing.T) {
 	if !s.OK || len(s.Failed()) > 0 || len(s.Checks) != 4 {
 		t.Errorf("checks are %+v", s.Checks)
 	}
-	if got, want := phases, []Phase{Opened, Working, Stopping, Auditing}; len(got) != len(want) || got[0] != Opened || got[3] != Auditing {
+	if got, want := phases, []Phase{Opened, Working, Stopping, Auditing}; len(got) != len(want) || got[0] != Opened ||
+		got[3] != Auditing {
 		t.Errorf("phases are %v, want %v", got, want)
 	}
 	switch {
 	case s.Updates < 50, s.Grants < uint64(s.Updates), s.HandOffs > s.Grants, s.StoreCalls.Acquire == 0,
-		s.Audit.Grants != int(s.Grants), s.Audit.Events != int(s.Events.Records), s.Events.Records > s.Events.Published, len(s.Counters) != 2:
+		s.Audit.Grants != int(s.Grants), s.Audit.Events != int(s.Events.Records), s.Events.Records > s.Events.Published,
+		len(s.Counters) != 2:
 		t.Errorf("the summary does not add up: %+v", s)
 	}
 }
@@ -118,7 +120,8 @@ func TestRunWithAProcessKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := check(t, s, "agents")
-	if s.OK || c.OK || len(c.Detail) != 1 || !strings.Contains(c.Detail[0], "agent 2: ") || !strings.Contains(c.Detail[0], "killed") {
+	if s.OK || c.OK || len(c.Detail) != 1 || !strings.Contains(c.Detail[0], "agent 2: ") ||
+		!strings.Contains(c.Detail[0], "killed") {
 		t.Errorf("check is %+v", c)
 	}
 }

@@ -80,7 +80,8 @@ func (s *Screen) text(p Progress) string {
 	}
 	rate := float64(st.Grants-since.Stats.Grants) / (p.Elapsed - since.Elapsed).Seconds()
 	text := fmt.Sprintf("%3.0fs %7s grants %6s/s  p50 %5.1fms  p99 %5.1fms  %3d%% handed off  %s lost",
-		seconds, readable.Number(st.Grants), readable.Number(int64(rate)), milliseconds(st.wait(50)), milliseconds(st.wait(99)),
+		seconds, readable.Number(st.Grants), readable.Number(int64(rate)), milliseconds(st.wait(50)),
+		milliseconds(st.wait(99)),
 		int(100*share(st.HandOffs, st.Grants)), readable.Number(st.lost()))
 	if st.Resets > 0 {
 		text += "  " + readable.Counted(int(st.Resets), "store reset", "store resets")

@@ -64,10 +64,10 @@ func TestScreenOnATerminal(t *testing.T) {
 	s.Clear()
 	s.Clear()
 	text := strings.ReplaceAll(out.String(), "\r\x1b[K", "<cleared>")
-	const want = `Here we go.
-
-  1s   1,200 grants  1,200/s  p50   0.0ms  p99   0.0ms   50% handed off  3 lost<cleared>a warning
-  2s   2,200 grants  1,000/s  p50   0.0ms  p99   0.0ms   50% handed off  3 lost<cleared>  3s   3,200 grants  1,000/s  p50   0.0ms  p99   0.0ms   50% handed off  3 lost<cleared>`
+	const want = "Here we go.\n\n" +
+		"  1s   1,200 grants  1,200/s  p50   0.0ms  p99   0.0ms   50% handed off  3 lost<cleared>a warning\n" +
+		"  2s   2,200 grants  1,000/s  p50   0.0ms  p99   0.0ms   50% handed off  3 lost<cleared>" +
+		"  3s   3,200 grants  1,000/s  p50   0.0ms  p99   0.0ms   50% handed off  3 lost<cleared>"
 	if text != want {
 		t.Errorf("the terminal gets\n%s\nwant\n%s", text, want)
 	}

@@ -192,7 +192,9 @@ func (s *Summary) counterCheck() Check {
 	case s.Updates == 0:
 		c.Says = "nobody has written anything"
 	case c.OK:
-		c.Says = fmt.Sprintf("%s writes were accepted, and the counters say %s", readable.Number(s.Updates), readable.Number(s.Updates))
+		c.Says = fmt.Sprintf(
+			"%s writes were accepted, and the counters say %s", readable.Number(s.Updates), readable.Number(s.Updates),
+		)
 	default:
 		c.Says = fmt.Sprintf("%s writes were accepted, but the counters say %s: %s were lost",
 			readable.Number(s.Updates), readable.Number(s.Updates-s.LostUpdates), readable.Number(s.LostUpdates))
@@ -216,7 +218,9 @@ func (s *Summary) eventCheck() Check {
 	e := s.Events
 	c := Check{Name: "event log", OK: e.Dropped == 0 && e.Unpublished == 0}
 	if c.OK {
-		c.Says = fmt.Sprintf("%s facts, in %s, none dropped", readable.Number(e.Published), readable.Counted(e.Records, "record", "records"))
+		c.Says = fmt.Sprintf(
+			"%s facts, in %s, none dropped", readable.Number(e.Published), readable.Counted(e.Records, "record", "records"),
+		)
 	} else {
 		c.Says = fmt.Sprintf("%s facts published, %s dropped, %s not confirmed in time",
 			readable.Number(e.Published), readable.Number(e.Dropped), readable.Number(e.Unpublished))
@@ -268,16 +272,28 @@ func (s *Summary) judge(r audit.Report, err error) {
 	case audit.Proven:
 		c.Says = fmt.Sprintf("no two of %s holds overlapped, says the event log", readable.Number(r.Grants))
 	case audit.Explained:
-		c.Says = fmt.Sprintf("%s holds; %d overlapped with another, and the event log says why", readable.Number(r.Grants), r.Explained.Count)
+		c.Says = fmt.Sprintf(
+			"%s holds; %d overlapped with another, and the event log says why", readable.Number(r.Grants), r.Explained.Count,
+		)
 	case audit.Violated:
-		c.Says = fmt.Sprintf("%d violations among %s holds, says the event log", r.Violations.Count, readable.Number(r.Grants))
+		c.Says = fmt.Sprintf(
+			"%d violations among %s holds, says the event log", r.Violations.Count, readable.Number(r.Grants),
+		)
 	default:
-		c.Says = fmt.Sprintf("no two of %s holds are seen to overlap, but the event log is %s", readable.Number(r.Grants), r.Verdict)
+		c.Says = fmt.Sprintf(
+			"no two of %s holds are seen to overlap, but the event log is %s", readable.Number(r.Grants), r.Verdict,
+		)
 	}
 	// The log of an agent that ended in order says so, and leaves no hold open.
 	if n := s.Agents - (r.Agents - r.Tails.Count); n > 0 || r.OpenHolds.Count > 0 {
 		c.OK = false
-		c.Detail = append(c.Detail, fmt.Sprintf("in the log there is no end of %s and %s", readable.Counted(n, "agent", "agents"), readable.Counted(r.OpenHolds.Count, "hold", "holds")))
+		c.Detail = append(
+			c.Detail,
+			fmt.Sprintf(
+				"in the log there is no end of %s and %s", readable.Counted(n, "agent", "agents"),
+				readable.Counted(r.OpenHolds.Count, "hold", "holds"),
+			),
+		)
 	}
 	found := r.Findings()
 	c.Detail = append(c.Detail, found[:min(len(found), mostDetails)]...)

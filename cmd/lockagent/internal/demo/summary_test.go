@@ -31,8 +31,10 @@ func TestJudge(t *testing.T) {
 	}{
 		"proven": {report: complete(audit.Report{Verdict: audit.Proven}), ok: true, says: "no two of 1,000 holds overlapped"},
 		"explained": {
-			report: complete(audit.Report{Verdict: audit.Explained, Resets: listed(1, *reset), Explained: listed(1, audit.Explanation{Reset: reset})}),
-			ok:     true, says: `the store was reset (emptied)`,
+			report: complete(audit.Report{
+				Verdict: audit.Explained, Resets: listed(1, *reset), Explained: listed(1, audit.Explanation{Reset: reset}),
+			}),
+			ok: true, says: `the store was reset (emptied)`,
 		},
 		"grace": {
 			report: complete(audit.Report{Verdict: audit.Proven, Graces: audit.List[audit.Grace]{Count: 3, First: []audit.Grace{
@@ -41,21 +43,46 @@ func TestJudge(t *testing.T) {
 				{Reason: "restarted", Began: 5_000_000},
 			}}}),
 			ok: true,
-			says: "grace        3 periods in which the store waited for its holders: 2s (first start), 30s (emptied; a, b and 1 more did not come back), " +
-				"its end is not in the event log (restarted)\n",
+			says: "grace        3 periods in which the store waited for its holders: 2s (first start), 30s (emptied; a, b and " +
+				"1 more did not come back), its end is not in the event log (restarted)\n",
 		},
 		"incomplete": {
-			report: complete(audit.Report{Verdict: audit.Incomplete, RecordHoles: listed(1, audit.RecordHole{Agent: "a", Epoch: 1, Range: events.Range{First: 3, Last: 9}})}),
-			says:   "missing: records 3 to 9 of agent a, epoch 1",
+			report: complete(audit.Report{
+				Verdict:     audit.Incomplete,
+				RecordHoles: listed(1, audit.RecordHole{Agent: "a", Epoch: 1, Range: events.Range{First: 3, Last: 9}}),
+			}),
+			says: "missing: records 3 to 9 of agent a, epoch 1",
 		},
-		"violated":   {report: complete(audit.Report{Verdict: audit.Violated, Violations: listed(12, audit.Violation{})}), says: "       and 2 more"},
-		"gaps":       {report: complete(audit.Report{Verdict: audit.Incomplete, RecordHoles: listed(12, audit.RecordHole{Agent: "a"})}), says: "       and 2 more"},
-		"unproven":   {report: complete(audit.Report{Verdict: audit.Incomplete, Unproven: audit.UnprovenList{List: listed(1, audit.Unproven{Why: "a reason"}), Reasons: []audit.Reason{{Why: "a reason", Count: 1}}}}), says: "a reason"},
-		"unreadable": {report: complete(audit.Report{Verdict: audit.Incomplete, Unreadable: listed(1, audit.Note("message 7"))}), says: "message 7"},
-		"open hold":  {report: complete(audit.Report{Verdict: audit.Proven, OpenHolds: listed(1, audit.NamedHold{})}), says: "0 agents and 1 hold"},
-		"open end":   {report: complete(audit.Report{Verdict: audit.Proven, Tails: listed(1, audit.Tail{})}), says: "1 agent and 0 holds"},
-		"no log":     {report: audit.Report{Verdict: audit.Proven}, says: "2 agents and 0 holds"},
-		"error":      {err: errors.New("no stream"), says: "no stream"},
+		"violated": {
+			report: complete(audit.Report{Verdict: audit.Violated, Violations: listed(12, audit.Violation{})}),
+			says:   "       and 2 more",
+		},
+		"gaps": {
+			report: complete(audit.Report{Verdict: audit.Incomplete, RecordHoles: listed(12, audit.RecordHole{Agent: "a"})}),
+			says:   "       and 2 more",
+		},
+		"unproven": {
+			report: complete(audit.Report{
+				Verdict: audit.Incomplete,
+				Unproven: audit.UnprovenList{
+					List: listed(1, audit.Unproven{Why: "a reason"}), Reasons: []audit.Reason{{Why: "a reason", Count: 1}},
+				},
+			}),
+			says: "a reason",
+		},
+		"unreadable": {
+			report: complete(audit.Report{Verdict: audit.Incomplete, Unreadable: listed(1, audit.Note("message 7"))}),
+			says:   "message 7",
+		},
+		"open hold": {
+			report: complete(audit.Report{Verdict: audit.Proven, OpenHolds: listed(1, audit.NamedHold{})}),
+			says:   "0 agents and 1 hold",
+		},
+		"open end": {
+			report: complete(audit.Report{Verdict: audit.Proven, Tails: listed(1, audit.Tail{})}), says: "1 agent and 0 holds",
+		},
+		"no log": {report: audit.Report{Verdict: audit.Proven}, says: "2 agents and 0 holds"},
+		"error":  {err: errors.New("no stream"), says: "no stream"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Summary{OK: true, Agents: 2, Locked: true}

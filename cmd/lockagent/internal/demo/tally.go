@@ -129,7 +129,9 @@ type countedStore struct {
 // Unwrap returns the store whose calls are counted, see [lockagent.Layer].
 func (c countedStore) Unwrap() lockagent.Store { return c.Store }
 
-func (c countedStore) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (c countedStore) Acquire(
+	ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
 	c.tally.add(func(s *Stats) { s.Acquires++ })
 	c.Store.Acquire(ctx, req, done)
 }
@@ -139,7 +141,9 @@ func (c countedStore) Renew(ctx context.Context, req lockagent.RenewRequest, don
 	c.Store.Renew(ctx, req, done)
 }
 
-func (c countedStore) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+func (c countedStore) Release(
+	ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error),
+) {
 	c.tally.add(func(s *Stats) { s.Releases++ })
 	c.Store.Release(ctx, req, done)
 }

@@ -20,7 +20,10 @@ func (cfg Config) Intro() string {
 	}
 	what := fmt.Sprintf("%s with %s each", agents, readable.Counted(cfg.Workers, "worker", "workers"))
 	if cfg.NoLocks {
-		return fmt.Sprintf("%s write to %s for %v without locking anything.", what, readable.Counted(cfg.Locks, "counter", "counters"), cfg.Duration)
+		return fmt.Sprintf(
+			"%s write to %s for %v without locking anything.", what, readable.Counted(cfg.Locks, "counter", "counters"),
+			cfg.Duration,
+		)
 	}
 	store, log := "in memory", "in an embedded NATS server"
 	if cfg.Redis != "" {
@@ -32,7 +35,10 @@ func (cfg Config) Intro() string {
 	if cfg.NATS.URL != "" {
 		log = "in NATS"
 	}
-	return fmt.Sprintf("%s contend for %s for %v.\nStore: %s. Event log: %s.", what, readable.Counted(cfg.Locks, "lock", "locks"), cfg.Duration, store, log)
+	return fmt.Sprintf(
+		"%s contend for %s for %v.\nStore: %s. Event log: %s.", what, readable.Counted(cfg.Locks, "lock", "locks"),
+		cfg.Duration, store, log,
+	)
 }
 
 // WriteText writes the summary for people.
@@ -45,7 +51,10 @@ func (s *Summary) WriteText(w io.Writer, colour bool) error {
 	if s.Locked {
 		s.writeLocked(line)
 	} else {
-		line("writes", "%s, or %s per second", readable.Number(s.Updates), readable.Number(int64(float64(s.Updates)/float64(max(1, s.ElapsedMS))*1000)))
+		line(
+			"writes", "%s, or %s per second", readable.Number(s.Updates),
+			readable.Number(int64(float64(s.Updates)/float64(max(1, s.ElapsedMS))*1000)),
+		)
 	}
 	b.WriteString("\nWhat was checked\n")
 	for _, c := range s.Checks {
@@ -67,12 +76,17 @@ func (s *Summary) WriteText(w io.Writer, colour bool) error {
 
 func (s *Summary) writeLocked(line func(name, format string, args ...any)) {
 	line("grants", "%s, or %s per second", readable.Number(s.Grants), readable.Number(int64(s.GrantsPerSecond)))
-	line("waits", "half of them up to %s, 99 %% up to %s, the longest %s", micros(s.Waits.P50), micros(s.Waits.P99), micros(s.Waits.Max))
+	line(
+		"waits", "half of them up to %s, 99 %% up to %s, the longest %s", micros(s.Waits.P50), micros(s.Waits.P99),
+		micros(s.Waits.Max),
+	)
 	line("hand-offs", "%s of the grants, made without asking the store", readable.Percent(s.HandOffShare))
 	line("store calls", "%.2f per grant: %s to acquire, %s to release, %s to renew", s.StoreCalls.PerGrant,
 		readable.Number(s.StoreCalls.Acquire), readable.Number(s.StoreCalls.Release), readable.Number(s.StoreCalls.Renew))
 	if n := len(s.StoreResets); n > 0 {
-		line("store resets", "%d (%s): the store may have come back without what it knew", n, strings.Join(s.StoreResets, ", "))
+		line(
+			"store resets", "%d (%s): the store may have come back without what it knew", n, strings.Join(s.StoreResets, ", "),
+		)
 	}
 	if n := len(s.GracePeriods); n > 0 {
 		line("grace", "%s in which the store waited for its holders: %s",
@@ -80,7 +94,10 @@ func (s *Summary) writeLocked(line func(name, format string, args ...any)) {
 	}
 	line("losses", "%s", losses(s.Losses))
 	if s.Unconfirmed > 0 {
-		line("unconfirmed", "%s of which the store could not be told in time", readable.Counted(int(s.Unconfirmed), "release", "releases"))
+		line(
+			"unconfirmed", "%s of which the store could not be told in time",
+			readable.Counted(int(s.Unconfirmed), "release", "releases"),
+		)
 	}
 	if s.Unfinished > 0 {
 		line("unfinished", "%s, for time was up", readable.Counted(int(s.Unfinished), "update", "updates"))

@@ -66,12 +66,16 @@ while the demo runs, and see what it says.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.IntVar(&f.Agents, "agents", 3, "`number` of agents in this process")
-	flags.IntVar(&f.processes, "processes", 0, "`number` of agents that are processes of their own, instead; needs --redis")
+	flags.IntVar(
+		&f.processes, "processes", 0, "`number` of agents that are processes of their own, instead; needs --redis",
+	)
 	flags.IntVar(&f.Workers, "workers", 8, "`number` of workers of each agent")
 	flags.IntVar(&f.Locks, "locks", 4, "`number` of locks")
 	flags.DurationVar(&f.Duration, "duration", 5*time.Second, "`time` to work for; an interrupt ends it early")
 	flags.DurationVar(&f.Think, "think", 500*time.Microsecond, "`time` that a worker spends inside the critical section")
-	flags.DurationVar(&f.Lease, "lease", 5*time.Second, "`time` for which a lock stays with an agent that does not renew it")
+	flags.DurationVar(
+		&f.Lease, "lease", 5*time.Second, "`time` for which a lock stays with an agent that does not renew it",
+	)
 	flags.BoolVar(&f.NoLocks, "no-locks", false, "skip the locks, to see the check fail")
 	cli.ConnectionFlag(cmd, &f.Redis, "redis", "`URL` of a Redis to be the store")
 	flags.StringVar(&f.Keep, "keep", "", "leave the event log in this `directory`, for lockagent events")
@@ -173,7 +177,9 @@ func (f *demoFlags) verdict(s *demo.Summary) error {
 	case f.NoLocks:
 		out.Try = "lockagent demo    (the same with the locks)"
 	case s.Events.Dropped > 0:
-		out.Try = fmt.Sprintf("lockagent demo --think %v    (so that the event log keeps up)", max(2*f.Think, time.Millisecond))
+		out.Try = fmt.Sprintf(
+			"lockagent demo --think %v    (so that the event log keeps up)", max(2*f.Think, time.Millisecond),
+		)
 	}
 	return out
 }
@@ -184,7 +190,9 @@ func (f *demoFlags) explain(cmd *cobra.Command, err error) error {
 	case errors.Is(err, lockagent.ErrBadURL):
 		return &cli.Failure{Code: cli.ExitUsage, Err: err, Try: "lockagent demo --redis " + cli.ExampleRedis}
 	case errors.Is(err, lockagent.ErrStoreUnavailable):
-		return &cli.Failure{Code: cli.ExitUnavailable, Err: err, Try: "lockagent demo    (needs no Redis), or start one: redis-server"}
+		return &cli.Failure{
+			Code: cli.ExitUnavailable, Err: err, Try: "lockagent demo    (needs no Redis), or start one: redis-server",
+		}
 	case errors.Is(err, natsserver.ErrInUse):
 		return eventlog.DirInUse(f.Keep)
 	case errors.Is(err, demo.ErrNoEventLog):

@@ -33,7 +33,9 @@ func (f *demoFlags) completeStore(cmd *cobra.Command) error {
 	}
 	for _, name := range []string{"redis", f.nats.Given(cmd), "keep", "lease", "metrics"} {
 		if name != "" && cmd.Flags().Changed(name) {
-			return cli.Usage("lockagent demo --no-locks", "--no-locks uses no store and has nothing to tell, so --%s makes no difference", name)
+			return cli.Usage(
+				"lockagent demo --no-locks", "--no-locks uses no store and has nothing to tell, so --%s makes no difference", name,
+			)
 		}
 	}
 	f.Redis, f.nats.URL = "", "" // the environment is meant for those who use them
@@ -43,7 +45,10 @@ func (f *demoFlags) completeStore(cmd *cobra.Command) error {
 // completeLog is about the NATS server of the event log.
 func (f *demoFlags) completeLog(cmd *cobra.Command) error {
 	if given := f.nats.Given(cmd); f.nats.URL == "" && given != "" {
-		return cli.Usage("lockagent demo --nats "+eventlog.DefaultNATS+" --"+given+" ...", "--%s is about a NATS server; say which one with --nats", given)
+		return cli.Usage(
+			"lockagent demo --nats "+eventlog.DefaultNATS+" --"+given+" ...",
+			"--%s is about a NATS server; say which one with --nats", given,
+		)
 	}
 	if f.nats.URL != "" {
 		f.NATS, f.Stream, f.Prefix = f.nats.Connection, f.nats.Stream, f.nats.Prefix
@@ -93,7 +98,9 @@ func (f *demoFlags) checkTimes(*cobra.Command) error {
 	case f.Think < 0:
 		return cli.Usage("lockagent demo --think 500us", "--think cannot be negative, as %v is", f.Think)
 	case f.Lease < leastLease || f.Lease > lockagent.MaxLease:
-		return cli.Usage("lockagent demo --lease 5s", "--lease must be between %v and %v, not %v", leastLease, lockagent.MaxLease, f.Lease)
+		return cli.Usage(
+			"lockagent demo --lease 5s", "--lease must be between %v and %v, not %v", leastLease, lockagent.MaxLease, f.Lease,
+		)
 	}
 	return nil
 }

@@ -12,7 +12,10 @@ import (
 func TestVerdictNamesWhatHelps(t *testing.T) {
 	f := demoFlags{}
 	f.Think = time.Millisecond
-	s := demo.Summary{Events: demo.EventCounts{Dropped: 1}, Checks: []demo.Check{{Name: "event log"}, {Name: "agents", OK: true}}}
+	s := demo.Summary{
+		Events: demo.EventCounts{Dropped: 1},
+		Checks: []demo.Check{{Name: "event log"}, {Name: "agents", OK: true}},
+	}
 	var stderr bytes.Buffer
 	if code := cli.ReportError(&stderr, f.verdict(&s)); code != cli.ExitFailed {
 		t.Errorf("exit code %d, want %d", code, cli.ExitFailed)

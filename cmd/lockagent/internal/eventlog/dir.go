@@ -71,5 +71,8 @@ func NoLogIn(dir string) error {
 // DirInUse tells of a directory that another process has. Two servers on one directory would
 // lose what they acknowledged.
 func DirInUse(dir string) error {
-	return &cli.Failure{Code: cli.ExitUnavailable, Err: fmt.Errorf("the event log in %s is in use by another process; wait until that has ended", dir)}
+	return &cli.Failure{
+		Code: cli.ExitUnavailable,
+		Err:  fmt.Errorf("the event log in %s is in use by another process; wait until that has ended", dir),
+	}
 }

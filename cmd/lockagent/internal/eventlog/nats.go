@@ -95,9 +95,21 @@ func (f *NATSFlags) Add(cmd *cobra.Command, name, usage string) {
 // AddForMakers adds the flags to a cmd that makes the stream if there is none.
 func (f *NATSFlags) AddForMakers(cmd *cobra.Command, name, usage string) {
 	flags := cmd.Flags()
-	flags.IntVar(&f.Replicas, name+natsOptions["Replicas"], 0, "`number` of copies of the stream in the cluster, if it has to be made, by default 1")
-	flags.Int64Var(&f.MaxBytes, name+natsOptions["MaxBytes"], 0, fmt.Sprintf("`bytes` that the stream keeps, if it has to be made; it removes the oldest events; -1 is no bound, by default %d", natslog.DefaultMaxBytes))
-	flags.DurationVar(&f.MaxAge, name+natsOptions["MaxAge"], 0, "`time` for which the stream keeps events, if it has to be made, by default for ever")
+	flags.IntVar(
+		&f.Replicas, name+natsOptions["Replicas"], 0,
+		"`number` of copies of the stream in the cluster, if it has to be made, by default 1",
+	)
+	flags.Int64Var(
+		&f.MaxBytes, name+natsOptions["MaxBytes"], 0,
+		fmt.Sprintf(
+			"`bytes` that the stream keeps, if it has to be made; it removes the oldest events; -1 is no bound, by default %d",
+			natslog.DefaultMaxBytes,
+		),
+	)
+	flags.DurationVar(
+		&f.MaxAge, name+natsOptions["MaxAge"], 0,
+		"`time` for which the stream keeps events, if it has to be made, by default for ever",
+	)
 	f.Add(cmd, name, usage)
 }
 
@@ -183,11 +195,16 @@ func (f *NATSFlags) Failure(cmd *cobra.Command, err error) *cli.Failure {
 	case errors.Is(err, natslog.ErrBadURL):
 		return &cli.Failure{Code: cli.ExitUsage, Err: err, Try: instead(f.Names, " "+DefaultNATS)}
 	case errors.Is(err, natslog.ErrNotPermitted):
-		return &cli.Failure{Code: cli.ExitNotPermitted, Err: err, Try: instead(f.saysWho, "-creds FILE    (or another of the ways in docs/nats.md)")}
+		return &cli.Failure{
+			Code: cli.ExitNotPermitted, Err: err,
+			Try: instead(f.saysWho, "-creds FILE    (or another of the ways in docs/nats.md)"),
+		}
 	case errors.Is(err, natslog.ErrNoStream):
 		return &cli.Failure{Code: cli.ExitEmpty, Err: err, Try: "lockagent demo --nats URL    (publishes to it)"}
 	}
-	return &cli.Failure{Code: cli.ExitUnavailable, Err: err, Try: instead(f.Names, " URL    (of the server that has the event log)")}
+	return &cli.Failure{
+		Code: cli.ExitUnavailable, Err: err, Try: instead(f.Names, " URL    (of the server that has the event log)"),
+	}
 }
 
 // Names reports whether a flag says which server has the event log, or that none has it.
@@ -197,7 +214,8 @@ func (f *NATSFlags) Names(flag *pflag.Flag) bool {
 
 // saysWho reports whether a flag says who the user is.
 func (f *NATSFlags) saysWho(flag *pflag.Flag) bool {
-	return slices.ContainsFunc([]string{"Creds", "Nkey", "User", "UserFile", "PasswordFile", "TokenFile"}, func(option string) bool {
+	options := []string{"Creds", "Nkey", "User", "UserFile", "PasswordFile", "TokenFile"}
+	return slices.ContainsFunc(options, func(option string) bool {
 		return flag.Name == f.flag(option)
 	})
 }

@@ -20,7 +20,9 @@ func TestDocumentedOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	documented := make(map[string]string)
-	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `--nats([a-z-]*)` \\| `(\\w+)` \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile(
+		"(?m)^\\| `(\\w+)` \\| `--nats([a-z-]*)` \\| `(\\w+)` \\|",
+	).FindAllStringSubmatch(string(page), -1) {
 		field, flag := row[1], "nats"+row[2]
 		documented[field] = row[2]
 		if row[3] != cli.Variable(flag) {

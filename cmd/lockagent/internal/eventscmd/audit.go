@@ -77,14 +77,28 @@ whenever that changes or there are more violations.`,
 	flags.SortFlags = false
 	flags.StringVar(&f.lock, "lock", "", patternUsage)
 	f.during.AddFlags(cmd, "what was held")
-	flags.StringVar(&f.begin, "begin", "", "read the log from this `time` on only, in the same forms; what was held then is not judged")
+	flags.StringVar(
+		&f.begin, "begin", "", "read the log from this `time` on only, in the same forms; what was held then is not judged",
+	)
 	flags.BoolVar(&f.follow, "follow", false, "go on with the events to come, and tell when the verdict changes")
-	flags.StringVar(&f.checkpoint, "checkpoint", "", "go on from this `file`, if it exists, and leave there from where to go on the next time")
+	flags.StringVar(
+		&f.checkpoint, "checkpoint", "",
+		"go on from this `file`, if it exists, and leave there from where to go on the next time",
+	)
 	flags.StringVar(&f.ack, "acknowledge", "", "accept what was found up to now, and say `why`; needs --checkpoint")
-	flags.DurationVar(&f.tail, "tail", audit.DefaultTail, "how long an agent that crashed may have lived after its last sign of life")
-	flags.DurationVar(&f.patience, "patience", audit.DefaultPatience, fmt.Sprintf("how long an agent may be silent until it counts as dead; with --follow %v", followPatience))
-	flags.BoolVar(&f.second, "independent", false, "tell a second opinion, too, which judges only a log of which nothing is missing")
-	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9465; needs --follow")
+	flags.DurationVar(
+		&f.tail, "tail", audit.DefaultTail, "how long an agent that crashed may have lived after its last sign of life",
+	)
+	flags.DurationVar(
+		&f.patience, "patience", audit.DefaultPatience,
+		fmt.Sprintf("how long an agent may be silent until it counts as dead; with --follow %v", followPatience),
+	)
+	flags.BoolVar(
+		&f.second, "independent", false, "tell a second opinion, too, which judges only a log of which nothing is missing",
+	)
+	flags.StringVar(
+		&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9465; needs --follow",
+	)
 	flags.StringVar(&f.format, "format", "text", "`form` of the report: text or json; with --follow text or jsonl")
 	f.addFlags(cmd)
 	return cmd
@@ -102,7 +116,9 @@ func (f *auditFlags) check(cmd *cobra.Command, now time.Time) (err error) {
 	}
 	switch {
 	case f.from.After(now), !f.during.Since.IsZero() && f.from.After(f.during.Since):
-		return cli.Usage(try+"--begin yesterday --since today", "--begin %s is later than what is to be judged", readable.Time(f.from, now))
+		return cli.Usage(
+			try+"--begin yesterday --since today", "--begin %s is later than what is to be judged", readable.Time(f.from, now),
+		)
 	case f.follow && !f.during.Until.IsZero():
 		return cli.Usage(try+"--until 10m", "--follow and --until exclude each other, for what is to come is later")
 	case f.follow && (f.dir != "" || f.file != ""):
@@ -110,29 +126,48 @@ func (f *auditFlags) check(cmd *cobra.Command, now time.Time) (err error) {
 	case f.metrics != "" && !f.follow:
 		return cli.Usage(try+"--follow --metrics "+cli.ShellWord(f.metrics), "--metrics needs --follow")
 	case f.ack != "" && (f.checkpoint == "" || f.follow):
-		return cli.Usage(try+"--checkpoint audit.json --acknowledge "+cli.ShellWord(f.ack), "--acknowledge needs --checkpoint, and excludes --follow")
+		return cli.Usage(
+			try+"--checkpoint audit.json --acknowledge "+cli.ShellWord(f.ack),
+			"--acknowledge needs --checkpoint, and excludes --follow",
+		)
 	case f.tail < audit.DefaultTail:
 		return cli.Usage(try+"--tail 1m", "--tail must be at least %v, not %v", audit.DefaultTail, f.tail)
 	case f.patience < audit.DefaultTail:
 		return cli.Usage(try+"--patience 5m", "--patience must be at least %v, not %v", audit.DefaultTail, f.patience)
 	case f.checkpoint != "" && (f.during.Asked() || f.begin != ""):
-		return cli.Usage(try+"--checkpoint "+cli.ShellWord(f.checkpoint), "--checkpoint excludes --since, --until and --begin, for a checkpoint says where to begin, and is about all that follows")
+		return cli.Usage(
+			try+"--checkpoint "+cli.ShellWord(f.checkpoint),
+			"--checkpoint excludes --since, --until and --begin, for a checkpoint says where to begin, and is about all that "+
+				"follows",
+		)
 	case f.checkpoint != "" && f.lock != "":
-		return cli.Usage(try+"--checkpoint "+cli.ShellWord(f.checkpoint), "--checkpoint and --lock exclude each other, for a checkpoint is about all locks")
+		return cli.Usage(
+			try+"--checkpoint "+cli.ShellWord(f.checkpoint),
+			"--checkpoint and --lock exclude each other, for a checkpoint is about all locks",
+		)
 	case f.checkpoint != "" && f.file != "":
-		return cli.Usage(cli.Again(cmd), "--checkpoint and --file exclude each other, for the lines of a file have no place in a stream")
+		return cli.Usage(
+			cli.Again(cmd), "--checkpoint and --file exclude each other, for the lines of a file have no place in a stream",
+		)
 	}
 	if f.second && (f.follow || f.lock != "" || f.during.Asked() || f.begin != "" || f.checkpoint != "") {
-		return cli.Usage(try+"--independent", "--independent judges a whole log, so it excludes --follow, --lock, --since, --until, --begin and --checkpoint")
+		return cli.Usage(
+			try+"--independent",
+			"--independent judges a whole log, so it excludes --follow, --lock, --since, --until, --begin and --checkpoint",
+		)
 	}
 	if f.follow && f.format == "json" {
-		return cli.Usage(try+"--follow --format jsonl", "--format must be text or jsonl with --follow, which tells more than once")
+		return cli.Usage(
+			try+"--follow --format jsonl", "--format must be text or jsonl with --follow, which tells more than once",
+		)
 	}
 	second := "json"
 	if f.follow {
 		second = "jsonl"
 	}
-	if err := errors.Join(cli.CheckFormat(cmd, f.format, "text", second), telemetry.CheckAddress(cmd, f.metrics), f.checkCheckpoint()); err != nil {
+	if err := errors.Join(
+		cli.CheckFormat(cmd, f.format, "text", second), telemetry.CheckAddress(cmd, f.metrics), f.checkCheckpoint(),
+	); err != nil {
 		return err
 	}
 	if err := f.source.check(cmd); err != nil {
@@ -224,7 +259,8 @@ func (f *auditFlags) narrow(r *audit.Report) {
 	for _, s := range r.Stores {
 		judged += s.Holds + s.Pending
 	}
-	if f.lock != "" && judged+r.Grants+r.NotJudged.Count == 0 && (r.Verdict == audit.Proven || r.Verdict == audit.Explained) {
+	if f.lock != "" && judged+r.Grants+r.NotJudged.Count == 0 &&
+		(r.Verdict == audit.Proven || r.Verdict == audit.Explained) {
 		r.Verdict = audit.Empty
 	}
 }
@@ -249,13 +285,18 @@ func (f *auditFlags) interrupted(cmd *cobra.Command, auditor *audit.Audit, err e
 	}
 	report := auditor.ReportAt(auditor.Stored())
 	f.narrow(&report)
-	fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: interrupted: the report is about the log up to position %s\n", readable.Number(auditor.Position()))
+	fmt.Fprintf(
+		cmd.ErrOrStderr(), "lockagent: interrupted: the report is about the log up to position %s\n",
+		readable.Number(auditor.Position()),
+	)
 	return errors.Join(err, f.save(auditor.Snapshot), f.write(cmd, &report))
 }
 
 // read visits what there is behind the place that the audit has reached. It returns what the stream had
 // when it began. mu guards the audit, and visit locks it itself if need be.
-func (f *auditFlags) read(ctx context.Context, log *eventLog, auditor *audit.Audit, mu sync.Locker, visit events.Visit) (natslog.StreamState, error) {
+func (f *auditFlags) read(
+	ctx context.Context, log *eventLog, auditor *audit.Audit, mu sync.Locker, visit events.Visit,
+) (natslog.StreamState, error) {
 	from := startAt{time: f.from} // a first position behind 1 says that the log begins late
 	mu.Lock()
 	state, err := f.identify(ctx, log, auditor)
@@ -304,11 +345,14 @@ func (f *auditFlags) verdictOf(log *eventLog, r *audit.Report) error {
 		return nil
 	case audit.Explained:
 		return &cli.Failure{
-			Code: cli.ExitExplained, Err: fmt.Errorf("proven, apart from overlaps that the event log explains: %d", r.Explained.Count),
-			Try: f.closeUp(&r.Explained.First[0].Violation),
+			Code: cli.ExitExplained,
+			Err:  fmt.Errorf("proven, apart from overlaps that the event log explains: %d", r.Explained.Count),
+			Try:  f.closeUp(&r.Explained.First[0].Violation),
 		}
 	case audit.Violated:
-		return &cli.Failure{Code: cli.ExitViolated, Err: errors.New("not proven: violated"), Try: f.closeUp(&r.Violations.First[0])}
+		return &cli.Failure{
+			Code: cli.ExitViolated, Err: errors.New("not proven: violated"), Try: f.closeUp(&r.Violations.First[0]),
+		}
 	case audit.Empty:
 		return f.nothing(log)
 	}
@@ -319,7 +363,9 @@ func (f *auditFlags) verdictOf(log *eventLog, r *audit.Report) error {
 func (f *auditFlags) nothing(log *eventLog) error {
 	const audit = "lockagent events audit"
 	empty := func(try, format string, args ...any) error {
-		return &cli.Failure{Code: cli.ExitEmpty, Err: fmt.Errorf("not proven: the event log "+format, args...), Try: try + f.place()}
+		return &cli.Failure{
+			Code: cli.ExitEmpty, Err: fmt.Errorf("not proven: the event log "+format, args...), Try: try + f.place(),
+		}
 	}
 	now := time.Now()
 	switch when := f.during.Text(now); {
@@ -331,7 +377,9 @@ func (f *auditFlags) nothing(log *eventLog) error {
 		return empty(audit, "has no holds%s", when)
 	case !f.from.IsZero():
 		if latest := log.latest(); !latest.IsZero() {
-			return empty(audit, "has no events since %s; the latest is of %s", readable.Time(f.from, now), readable.Time(latest, now))
+			return empty(
+				audit, "has no events since %s; the latest is of %s", readable.Time(f.from, now), readable.Time(latest, now),
+			)
 		}
 	}
 	return empty("lockagent events tail", "is empty")
@@ -349,5 +397,8 @@ func (f *auditFlags) closeUp(v *audit.Violation) string {
 	if at.IsZero() {
 		return "lockagent events history " + cli.ShellWord(string(v.First.Lock)) + f.place()
 	}
-	return fmt.Sprintf("lockagent events state %s --at %s%s", cli.ShellWord(string(v.First.Lock)), at.Local().Format("2006-01-02T15:04:05.000Z07:00"), f.place())
+	return fmt.Sprintf(
+		"lockagent events state %s --at %s%s", cli.ShellWord(string(v.First.Lock)),
+		at.Local().Format("2006-01-02T15:04:05.000Z07:00"), f.place(),
+	)
 }

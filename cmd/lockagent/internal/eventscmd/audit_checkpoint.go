@@ -79,7 +79,9 @@ func (f *auditFlags) resume() (*audit.Audit, error) {
 }
 
 // identify makes sure that the checkpoint is of this stream, if there is one already. A file is none.
-func (f *auditFlags) identify(ctx context.Context, log *eventLog, auditor *audit.Audit) (state natslog.StreamState, err error) {
+func (f *auditFlags) identify(
+	ctx context.Context, log *eventLog, auditor *audit.Audit,
+) (state natslog.StreamState, err error) {
 	if log.grown == nil {
 		return state, nil
 	}

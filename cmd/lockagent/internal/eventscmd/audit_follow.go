@@ -91,9 +91,12 @@ func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, auditor *audit.Audi
 }
 
 // newFollower returns the follower of an audit. Until the log was read it says what the checkpoint says.
-func newFollower(f *auditFlags, out io.Writer, auditor *audit.Audit, state func(context.Context) (natslog.StreamState, error)) *follower {
+func newFollower(
+	f *auditFlags, out io.Writer, auditor *audit.Audit, state func(context.Context) (natslog.StreamState, error),
+) *follower {
 	return &follower{
-		flags: f, out: out, audit: auditor, latest: auditor.ReportAt(auditor.Stored()), saved: time.Now(), state: state, caughtUp: make(chan struct{}),
+		flags: f, out: out, audit: auditor, latest: auditor.ReportAt(auditor.Stored()), saved: time.Now(), state: state,
+		caughtUp: make(chan struct{}),
 	}
 }
 
@@ -219,7 +222,9 @@ type seen struct {
 // tell tells of the verdict if it has changed, or if there are more violations.
 func (w *follower) tell(now time.Time, seen seen) error {
 	report, position := seen.report, seen.position
-	change := &VerdictChange{Version: cli.JSONVersion, Time: now, Verdict: report.Verdict, Position: position, Report: report}
+	change := &VerdictChange{
+		Version: cli.JSONVersion, Time: now, Verdict: report.Verdict, Position: position, Report: report,
+	}
 	if before := w.told; before != nil {
 		if before.Verdict == change.Verdict && before.Report.Violations.Count == report.Violations.Count {
 			return nil
@@ -240,7 +245,9 @@ func (c *VerdictChange) text(now time.Time) string {
 	if c.Before != "" {
 		before = fmt.Sprintf(", which was %s", c.Before)
 	}
-	return fmt.Sprintf("%s  up to position %s%s\n%s\n", readable.Time(now, now), readable.Number(c.Position), before, c.Report)
+	return fmt.Sprintf(
+		"%s  up to position %s%s\n%s\n", readable.Time(now, now), readable.Number(c.Position), before, c.Report,
+	)
 }
 
 // report is the report of the last look.

@@ -42,14 +42,20 @@ const stateTime = 2 * time.Second
 
 // measureAudit makes the metrics of an audit from what its last report says, and of what it has not
 // read yet.
-func measureAudit(provider metric.MeterProvider, report func() audit.Report, pending func(context.Context) (uint64, bool)) error {
+func measureAudit(
+	provider metric.MeterProvider, report func() audit.Report, pending func(context.Context) (uint64, bool),
+) error {
 	m := telemetry.NewInstruments(provider)
 	verdict := m.Number("lockagent.audit.verdict", "", "The verdict: 1 for the one that holds, 0 for the others.")
 	lag := m.Seconds("lockagent.audit.horizon.lag", "How far behind now the log is judged for good.")
 	behind := m.Number("lockagent.audit.pending", "{message}", "Messages of the stream that were not read yet.")
 	read := m.Counter("lockagent.audit.events", "{event}", "Events that were read.")
-	missing := m.Number("lockagent.audit.holes", "{hole}", "Stretches of events that are missing. What comes late is not missing any more.")
-	violations := m.Counter("lockagent.audit.violations", "{violation}", "Violations of mutual exclusion, or of the order of tokens.")
+	missing := m.Number(
+		"lockagent.audit.holes", "{hole}", "Stretches of events that are missing. What comes late is not missing any more.",
+	)
+	violations := m.Counter(
+		"lockagent.audit.violations", "{violation}", "Violations of mutual exclusion, or of the order of tokens.",
+	)
 	if m.Err != nil {
 		return m.Err
 	}

@@ -25,7 +25,9 @@ func TestAuditMetrics(t *testing.T) {
 		reader := metric.NewManualReader()
 		known := true
 		pending := func(context.Context) (uint64, bool) { return 7, known }
-		if err := measureAudit(metric.NewMeterProvider(metric.WithReader(reader)), func() audit.Report { return report }, pending); err != nil {
+		if err := measureAudit(
+			metric.NewMeterProvider(metric.WithReader(reader)), func() audit.Report { return report }, pending,
+		); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(12 * time.Second)

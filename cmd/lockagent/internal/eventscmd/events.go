@@ -32,7 +32,9 @@ func parseKinds(cmd *cobra.Command, texts []string) ([]lockagent.EventKind, erro
 	for _, text := range texts {
 		kind, ok := lockagent.ParseEventKind(text)
 		if !ok {
-			return nil, cli.Usage(cli.Again(cmd)+" --kind granted,lost", "there is no kind of event %q; the kinds are %s", text, kindNames())
+			return nil, cli.Usage(
+				cli.Again(cmd)+" --kind granted,lost", "there is no kind of event %q; the kinds are %s", text, kindNames(),
+			)
 		}
 		kinds = append(kinds, kind)
 	}

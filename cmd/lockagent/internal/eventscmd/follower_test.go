@@ -24,8 +24,13 @@ func TestFollowerKnowsForHowLongAllIsSilent(t *testing.T) {
 	at := func(s int) time.Time { return time.Date(2020, 1, 1, 0, 0, s, 0, time.UTC) }
 	var now time.Time
 	var err error
-	w := &follower{audit: audit.New(), state: func(context.Context) (natslog.StreamState, error) { return natslog.StreamState{Now: now}, err }}
-	w.audit.Add(events.Record{Event: lockagent.Event{Agent: "A", Kind: lockagent.EventAgentStarted}, Epoch: 1, Seq: 1, Position: 1, Stored: at(0)})
+	w := &follower{
+		audit: audit.New(),
+		state: func(context.Context) (natslog.StreamState, error) { return natslog.StreamState{Now: now}, err },
+	}
+	w.audit.Add(events.Record{
+		Event: lockagent.Event{Agent: "A", Kind: lockagent.EventAgentStarted}, Epoch: 1, Seq: 1, Position: 1, Stored: at(0),
+	})
 	for _, step := range []struct {
 		now  int
 		err  error
@@ -45,7 +50,9 @@ func TestFollowerKnowsForHowLongAllIsSilent(t *testing.T) {
 
 // Metrics can be asked for before the log was read. Then they say what the checkpoint says.
 func TestFollowerBeginsWithItsCheckpoint(t *testing.T) {
-	for log, want := range map[string]audit.Verdict{"": audit.Empty, logtest.Overlapping(t, logtest.Begun): audit.Violated} {
+	for log, want := range map[string]audit.Verdict{
+		"": audit.Empty, logtest.Overlapping(t, logtest.Begun): audit.Violated,
+	} {
 		auditor := audit.New()
 		if err := events.ReadLines(strings.NewReader(log), auditor.Visit); err != nil {
 			t.Fatal(err)
@@ -76,7 +83,8 @@ func auditIsInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	err := w.run(ctx, func(ctx context.Context) error {
 		position := uint64(0)
-		if err := events.ReadLines(strings.NewReader(logtest.Overlapping(t, time.Now())), func(r *events.Record, err error) error {
+		log := strings.NewReader(logtest.Overlapping(t, time.Now()))
+		if err := events.ReadLines(log, func(r *events.Record, err error) error {
 			position++
 			r.Position, r.Stored = position, r.Time
 			return w.visit(r, err)
@@ -94,7 +102,8 @@ func auditIsInterrupted(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if n := strings.Count(out.String(), "up to position"); n != 1 || !strings.Contains(out.String(), "violated: 1 violation") {
+	if n := strings.Count(out.String(), "up to position"); n != 1 ||
+		!strings.Contains(out.String(), "violated: 1 violation") {
 		t.Errorf("it told %d times:\n%s", n, out.String())
 	}
 	auditor, err := f.resume()
@@ -125,7 +134,9 @@ func auditIsInterrupted(t *testing.T) {
 
 // A look at a large audit takes its time, and nothing is read meanwhile.
 func TestAuditReadsLongerThanItLooks(t *testing.T) {
-	for took, want := range map[time.Duration]time.Duration{0: lookEvery, 90 * time.Millisecond: lookEvery, 200 * time.Millisecond: 2 * time.Second} {
+	for took, want := range map[time.Duration]time.Duration{
+		0: lookEvery, 90 * time.Millisecond: lookEvery, 200 * time.Millisecond: 2 * time.Second,
+	} {
 		if got := pauseAfter(took); got != want {
 			t.Errorf("after %v: %v", took, got)
 		}

@@ -38,7 +38,9 @@ A daemon needs no such program: with nats.url in its configuration it forwards i
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9466")
+	cmd.Flags().StringVar(
+		&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9466",
+	)
 	f.source.Add(cmd, "nats", "`URL` of the NATS server to read, by default "+eventlog.DefaultNATS)
 	f.hub.AddForMakers(cmd, "hub", "`URL` of the NATS server that gets the copy")
 	return cmd
@@ -69,7 +71,10 @@ func (f *forwardFlags) run(cmd *cobra.Command) error {
 		return f.failure(cmd, err)
 	}
 	stats := forwarder.Stats()
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d messages forwarded; %d that were discarded or refused are missing\n", stats.Forwarded, stats.Discarded+stats.Refused)
+	_, err = fmt.Fprintf(
+		cmd.OutOrStdout(), "%d messages forwarded; %d that were discarded or refused are missing\n", stats.Forwarded,
+		stats.Discarded+stats.Refused,
+	)
 	return err
 }
 
@@ -80,12 +85,20 @@ func (f *forwardFlags) failure(cmd *cobra.Command, err error) error {
 		of = &f.hub
 	}
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && bad.Option == "Hub" {
-		return cli.Usage(cli.CommandLine(cmd, cli.Places(cmd.Flags(), f.hub.Names)+" --hub nats://hub:4222"), "--%s (or $%s): it has the same stream as --%s", f.hub.Name, cli.Variable(f.hub.Name), f.source.Name)
+		return cli.Usage(
+			cli.CommandLine(cmd, cli.Places(cmd.Flags(), f.hub.Names)+" --hub nats://hub:4222"),
+			"--%s (or $%s): it has the same stream as --%s", f.hub.Name, cli.Variable(f.hub.Name), f.source.Name,
+		)
 	}
 	return of.Failure(cmd, err)
 }
 
 // serve is [telemetry.Export] with the metrics of the verb.
-func (f *forwardFlags) serve(cmd *cobra.Command, logger *slog.Logger, stats func() natslog.ForwardStats) (stop func(), err error) {
-	return telemetry.Export(cmd, logger, f.metrics, func(provider metric.MeterProvider) error { return telemetry.MeasureForwarding(provider, stats) })
+func (f *forwardFlags) serve(
+	cmd *cobra.Command, logger *slog.Logger, stats func() natslog.ForwardStats,
+) (stop func(), err error) {
+	return telemetry.Export(
+		cmd, logger, f.metrics,
+		func(provider metric.MeterProvider) error { return telemetry.MeasureForwarding(provider, stats) },
+	)
 }

@@ -104,7 +104,10 @@ func (f *historyFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 		err = writeHistory(cmd.OutOrStdout(), name, pattern, holds, now)
 	}
 	if err == nil && len(holds) == 0 {
-		err = &cli.Failure{Code: cli.ExitEmpty, Err: fmt.Errorf("the event log has no holds of %q%s", name, f.during.Text(now)), Try: cli.Again(cmd)}
+		err = &cli.Failure{
+			Code: cli.ExitEmpty, Err: fmt.Errorf("the event log has no holds of %q%s", name, f.during.Text(now)),
+			Try: cli.Again(cmd),
+		}
 	}
 	return err
 }
@@ -133,7 +136,10 @@ func writeHistory(out io.Writer, name lockagent.Name, pattern bool, holds []hold
 		}
 		rows.Add(cells...)
 	}
-	text := fmt.Sprintf("%s: %s of %s\n", cli.OneLine(string(name)), readable.Counted(len(holds), "hold", "holds"), readable.Counted(len(agents), "agent", "agents"))
+	text := fmt.Sprintf(
+		"%s: %s of %s\n", cli.OneLine(string(name)), readable.Counted(len(holds), "hold", "holds"),
+		readable.Counted(len(agents), "agent", "agents"),
+	)
 	if len(stores) > 1 && !pattern {
 		text += fmt.Sprintf("The log has locks of this name in %d stores; they are different locks.\n", len(stores))
 	}

@@ -42,7 +42,9 @@ func (h *hold) silent(now time.Time) bool { return !h.seen.IsZero() && now.Sub(h
 
 // came is how the hold came.
 func (h *hold) came() string {
-	text := map[lockagent.How]string{lockagent.ByStore: "from the store", lockagent.ByHandOff: "handed off", lockagent.ByRest: "from a rest"}[h.How]
+	text := map[lockagent.How]string{
+		lockagent.ByStore: "from the store", lockagent.ByHandOff: "handed off", lockagent.ByRest: "from a rest",
+	}[h.How]
 	if h.Waited > 0 {
 		text += " after " + readable.Duration(h.Waited)
 	}

@@ -87,7 +87,9 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 		return log.nothing("the event log has nothing", "lockagent demo --keep demo.log")
 	}
 	if f.lock != "" && locks == 0 {
-		return log.nothing(fmt.Sprintf("the event log has nothing of locks such as %q", f.lock), "lockagent events holders"+f.place())
+		return log.nothing(
+			fmt.Sprintf("the event log has nothing of locks such as %q", f.lock), "lockagent events holders"+f.place(),
+		)
 	}
 	log.warn()
 	now := time.Now()
@@ -179,7 +181,10 @@ func heldNow(folded *fold.Fold, now time.Time) HoldersView {
 	slices.SortFunc(v.Holds, heldView.compare)
 	slices.SortFunc(v.Left, heldView.compare)
 	slices.SortFunc(v.Waiting, func(a, b waitView) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Lock, b.Lock), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Request, b.Request))
+		return cmp.Or(
+			a.Since.Compare(b.Since), cmp.Compare(a.Lock, b.Lock), cmp.Compare(a.Agent, b.Agent),
+			cmp.Compare(a.Request, b.Request),
+		)
 	})
 	v.Waiting = v.Waiting[:min(len(v.Waiting), mostWaiting)]
 	return v
@@ -192,8 +197,11 @@ func (v *HoldersView) write(out io.Writer, now time.Time) error {
 		for i := range v.Holds {
 			held := &v.Holds[i]
 			h := &held.Hold
-			rows.Add(string(h.Lock), fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), readable.Duration(now.Sub(h.From)),
-				fmt.Sprint(h.Token), fmt.Sprint(held.Waiters), held.state(now), fold.AgentText(h.Agent, h.Process))
+			rows.Add(
+				string(h.Lock), fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now),
+				readable.Duration(now.Sub(h.From)), fmt.Sprint(h.Token), fmt.Sprint(held.Waiters), held.state(now),
+				fold.AgentText(h.Agent, h.Process),
+			)
 		}
 		text = rows.String() + "\n" + readable.Counted(len(v.Holds), "hold", "holds")
 	}
@@ -201,7 +209,11 @@ func (v *HoldersView) write(out io.Writer, now time.Time) error {
 	for i := range v.Left {
 		left := &v.Left[i]
 		h := &left.Hold
-		text += cli.OneLine(fmt.Sprintf("%s: nobody holds it; %s: %s", h.Lock, fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), left.state(now))) + "\n"
+		text += cli.OneLine(
+			fmt.Sprintf(
+				"%s: nobody holds it; %s: %s", h.Lock, fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), left.state(now),
+			),
+		) + "\n"
 	}
 	if len(v.Waiting) > 0 {
 		text += "\n" + v.waiting(now)
@@ -222,8 +234,10 @@ func (v *HoldersView) waiting(now time.Time) string {
 		if w.Process != nil {
 			process = *w.Process
 		}
-		rows.Add(string(w.Lock), fold.WhoText(w.Who, w.Owner, w.Agent, process), readable.Time(w.Since, now), readable.Duration(now.Sub(w.Since)),
-			behind, w.state(now), fold.AgentText(w.Agent, process))
+		rows.Add(
+			string(w.Lock), fold.WhoText(w.Who, w.Owner, w.Agent, process), readable.Time(w.Since, now),
+			readable.Duration(now.Sub(w.Since)), behind, w.state(now), fold.AgentText(w.Agent, process),
+		)
 	}
 	text := rows.String()
 	if more := v.Waiters - len(v.Waiting); more > 0 {

@@ -32,7 +32,10 @@ func (f *holdersFlags) past(cmd *cobra.Command, since, until time.Time) error {
 
 // holdersView is the JSON of all holders and waiters then.
 func (s *lockThen) holdersView() HoldersView {
-	v := HoldersView{Version: cli.JSONVersion, Since: s.since, Until: s.until, Holds: []heldView{}, Waiting: []waitView{}, Waiters: len(s.waiters)}
+	v := HoldersView{
+		Version: cli.JSONVersion, Since: s.since, Until: s.until, Holds: []heldView{}, Waiting: []waitView{},
+		Waiters: len(s.waiters),
+	}
 	if s.moment() {
 		v.At, v.Since, v.Until = s.until, time.Time{}, time.Time{}
 	}
@@ -46,7 +49,10 @@ func (s *lockThen) holdersView() HoldersView {
 	}
 	for i := range s.waiters {
 		w := &s.waiters[i]
-		wait := waitView{Lock: w.lock, Waiter: fold.Waiter{Agent: w.Agent, Owner: w.Owner, Who: w.Who, Since: w.Since, Behind: w.Behind}, Process: w.Process, BecameOf: w.BecameOf}
+		wait := waitView{
+			Lock: w.lock, Waiter: fold.Waiter{Agent: w.Agent, Owner: w.Owner, Who: w.Who, Since: w.Since, Behind: w.Behind},
+			Process: w.Process, BecameOf: w.BecameOf,
+		}
 		if w.Until != nil {
 			wait.Until = *w.Until
 		}
@@ -66,8 +72,10 @@ func (s *lockThen) holdersText(now time.Time) string {
 			if !h.Until.IsZero() {
 				until = readable.Time(h.Until, now)
 			}
-			rows.Add(string(h.Lock), fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), until, h.lasted(now),
-				fmt.Sprint(h.Token), h.ended(now), fold.AgentText(h.Agent, h.Process))
+			rows.Add(
+				string(h.Lock), fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), until, h.lasted(now),
+				fmt.Sprint(h.Token), h.ended(now), fold.AgentText(h.Agent, h.Process),
+			)
 		}
 		text = rows.String() + "\n" + readable.Counted(len(s.holders), "hold", "holds") + s.when(now)
 	}
@@ -88,7 +96,10 @@ func (s *lockThen) holdersText(now time.Time) string {
 		if w.Process != nil {
 			process = *w.Process
 		}
-		rows.Add(string(w.lock), fold.WhoText(w.Who, w.Owner, w.Agent, process), readable.Time(w.Since, now), until, behind, w.BecameOf, fold.AgentText(w.Agent, process))
+		rows.Add(
+			string(w.lock), fold.WhoText(w.Who, w.Owner, w.Agent, process), readable.Time(w.Since, now), until, behind,
+			w.BecameOf, fold.AgentText(w.Agent, process),
+		)
 	}
 	return text + "\n" + rows.String()
 }

@@ -98,7 +98,8 @@ func (d daemonLog) tail(ctx context.Context, from startAt, filter events.Filter,
 // restarts reports whether a call that we have not cancelled may have ended because the daemon did.
 func restarts(err error) bool {
 	told := wire.Refused(err)
-	return client.Gone(told) || connect.CodeOf(err) == connect.CodeCanceled || errors.Is(told, lockagent.ErrClosed) || errors.Is(told, refusal.ErrDraining) || connect.CodeOf(err) == connect.CodeUnavailable
+	return client.Gone(told) || connect.CodeOf(err) == connect.CodeCanceled || errors.Is(told, lockagent.ErrClosed) ||
+		errors.Is(told, refusal.ErrDraining) || connect.CodeOf(err) == connect.CodeUnavailable
 }
 
 // again waits until the daemon tells of its log again. If the log has lost its end, or was made anew, the visit hears
@@ -213,7 +214,8 @@ func (d daemonLog) read(ctx context.Context, req *lockagentv1.ReadLogRequest, at
 // request asks for what a filter selects from there on.
 func (s startAt) request(filter events.Filter, follow bool) *lockagentv1.ReadLogRequest {
 	req := &lockagentv1.ReadLogRequest{
-		Follow: follow, Lock: string(filter.Lock), Pattern: filter.Pattern, Owner: string(filter.Owner), Urgent: filter.Urgent,
+		Follow: follow, Lock: string(filter.Lock), Pattern: filter.Pattern, Owner: string(filter.Owner),
+		Urgent: filter.Urgent,
 	}
 	switch {
 	case s.now:
@@ -237,10 +239,15 @@ func (d daemonLog) failure(cmd *cobra.Command, err error) error {
 	other := cli.WithPlace(cmd, "--nats URL    (of the server that has the event log; or --dir DIRECTORY, or --file FILE)")
 	switch {
 	case errors.Is(err, natslog.ErrNoStream):
-		return &cli.Failure{Code: cli.ExitEmpty, Err: fmt.Errorf("the event log of the daemon on %s has no events yet", d.Path), Try: "lockagent lock NAME -- COMMAND"}
+		return &cli.Failure{
+			Code: cli.ExitEmpty, Err: fmt.Errorf("the event log of the daemon on %s has no events yet", d.Path),
+			Try: "lockagent lock NAME -- COMMAND",
+		}
 	case absent(err):
 		return &cli.Failure{
-			Code: cli.ExitNoDaemon, Err: fmt.Errorf("no daemon listens on %s; without --nats, --dir and --file its event log is read", d.Path), Try: other,
+			Code: cli.ExitNoDaemon,
+			Err:  fmt.Errorf("no daemon listens on %s; without --nats, --dir and --file its event log is read", d.Path),
+			Try:  other,
 		}
 	case errors.Is(wire.Refused(err), refusal.ErrForbidden):
 		return &cli.Failure{
@@ -248,9 +255,15 @@ func (d daemonLog) failure(cmd *cobra.Command, err error) error {
 			Try: "lockagent watch --since 10m    (shows the events of the locks that you may watch)",
 		}
 	case connect.CodeOf(err) == connect.CodeFailedPrecondition:
-		return &cli.Failure{Code: cli.ExitUnavailable, Err: fmt.Errorf("the daemon on %s has no event log; lockagent doctor says why", d.Path), Try: other}
+		return &cli.Failure{
+			Code: cli.ExitUnavailable, Err: fmt.Errorf("the daemon on %s has no event log; lockagent doctor says why", d.Path),
+			Try: other,
+		}
 	case connect.CodeOf(err) == connect.CodeUnimplemented:
-		return &cli.Failure{Code: cli.ExitUnavailable, Err: fmt.Errorf("the daemon on %s is of a version that does not show its event log", d.Path), Try: other}
+		return &cli.Failure{
+			Code: cli.ExitUnavailable,
+			Err:  fmt.Errorf("the daemon on %s is of a version that does not show its event log", d.Path), Try: other,
+		}
 	}
 	return d.Failed(err)
 }

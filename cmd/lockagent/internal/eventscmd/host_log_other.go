@@ -11,5 +11,8 @@ import (
 
 // openDaemonLog has no log to open: only on Linux there is a daemon.
 func openDaemonLog(cmd *cobra.Command, _ string) (grownLog, error) {
-	return nil, cli.Usage(cli.WithPlace(cmd, "--nats "+eventlog.DefaultNATS), "there is no daemon on this system; say with --nats, --dir or --file where the event log is")
+	return nil, cli.Usage(
+		cli.WithPlace(cmd, "--nats "+eventlog.DefaultNATS),
+		"there is no daemon on this system; say with --nats, --dir or --file where the event log is",
+	)
 }

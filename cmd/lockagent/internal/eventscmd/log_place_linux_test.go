@@ -22,11 +22,16 @@ func TestAPlaceInALogIsVisitedOnce(t *testing.T) {
 	take := func(position uint64, lock lockagent.Name) {
 		t.Helper()
 		var line strings.Builder
-		r := events.Record{Epoch: 1, Seq: 1, Event: lockagent.Event{Kind: lockagent.EventRequested, Agent: "a", Lock: lock, Time: logtest.Begun}}
+		r := events.Record{
+			Epoch: 1, Seq: 1,
+			Event: lockagent.Event{Kind: lockagent.EventRequested, Agent: "a", Lock: lock, Time: logtest.Begun},
+		}
 		if err := events.WriteLine(&line, r); err != nil {
 			t.Fatal(err)
 		}
-		if err := at.take(&lockagentv1.LogRecord{Position: position, What: &lockagentv1.LogRecord_Event{Event: line.String()}}); err != nil {
+		if err := at.take(&lockagentv1.LogRecord{
+			Position: position, What: &lockagentv1.LogRecord_Event{Event: line.String()},
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,7 +53,9 @@ func TestAPlaceInALogIsVisitedOnce(t *testing.T) {
 	}
 	wrong := errors.New("enough")
 	at.visit = func(*events.Record, error) error { return wrong }
-	if err := at.take(&lockagentv1.LogRecord{Position: 6, What: &lockagentv1.LogRecord_Wrong{Wrong: "cut"}}); !errors.Is(err, wrong) || !errors.Is(at.failed, wrong) {
+	if err := at.take(&lockagentv1.LogRecord{
+		Position: 6, What: &lockagentv1.LogRecord_Wrong{Wrong: "cut"},
+	}); !errors.Is(err, wrong) || !errors.Is(at.failed, wrong) {
 		t.Errorf("got %v, %v", err, at.failed)
 	}
 }

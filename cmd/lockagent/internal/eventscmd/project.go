@@ -35,8 +35,8 @@ that a program in any language can watch it. Each lock that is held has a key: o
 It goes on until it is interrupted, and waits for servers that are away. Started again, it reads the log,
 and writes what is stale. Several may run at the same time.
 
-The bucket tells who holds a lock with the command of the process and its arguments, which may hold secrets, as the event
-log does. Whoever may read the bucket reads them.`,
+The bucket tells who holds a lock with the command of the process and its arguments, which may hold secrets, as the
+event log does. Whoever may read the bucket reads them.`,
 		Example: "  lockagent events project --kv holders --nats " + eventlog.DefaultNATS + `
   nats kv watch holders 'orders.>'`,
 		Args: cli.NoArgs,
@@ -46,9 +46,17 @@ log does. Whoever may read the bucket reads them.`,
 	flags.SortFlags = false
 	flags.StringVar(&f.kv, "kv", "", "`name` of the bucket, which is made if there is none")
 	flags.IntVar(&f.replicas, "kv-replicas", 1, "`number` of copies of the bucket in the cluster, if it has to be made")
-	flags.Int64Var(&f.maxBytes, "kv-max-bytes", projection.DefaultMaxBytes, "`bytes` that the bucket may have, if it has to be made; -1 is no bound")
-	flags.StringVar(&f.begin, "begin", "", "read the log from this `time` on only, such as 1h; what goes on is told again every ten minutes")
-	f.nats.Add(cmd, "nats", "`URL` of the NATS server that has the event log and the bucket, by default "+eventlog.DefaultNATS)
+	flags.Int64Var(
+		&f.maxBytes, "kv-max-bytes", projection.DefaultMaxBytes,
+		"`bytes` that the bucket may have, if it has to be made; -1 is no bound",
+	)
+	flags.StringVar(
+		&f.begin, "begin", "",
+		"read the log from this `time` on only, such as 1h; what goes on is told again every ten minutes",
+	)
+	f.nats.Add(
+		cmd, "nats", "`URL` of the NATS server that has the event log and the bucket, by default "+eventlog.DefaultNATS,
+	)
 	return cmd
 }
 
@@ -56,7 +64,9 @@ func (f *projectFlags) run(cmd *cobra.Command) error {
 	if f.kv == "" {
 		return cli.Usage(cli.Again(cmd)+" --kv holders", "--kv is missing")
 	}
-	cfg := projection.Config{Log: f.nats.Config(cli.NewLogger(cmd.ErrOrStderr())), Bucket: f.kv, Replicas: f.replicas, MaxBytes: f.maxBytes}
+	cfg := projection.Config{
+		Log: f.nats.Config(cli.NewLogger(cmd.ErrOrStderr())), Bucket: f.kv, Replicas: f.replicas, MaxBytes: f.maxBytes,
+	}
 	var err error
 	if f.begin != "" {
 		if cfg.Begin, err = cli.ParseMoment(f.begin, time.Now()); err != nil {
@@ -72,15 +82,19 @@ func (f *projectFlags) run(cmd *cobra.Command) error {
 		return f.failure(cmd, err, f.nats.Failure)
 	}
 	s := p.Stats()
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "bucket %s has %s; %s to it\n", f.kv, readable.Counted(s.Held, "lock that is held", "locks that are held"),
-		readable.Counted(s.Written, "change was written", "changes were written"))
+	_, err = fmt.Fprintf(
+		cmd.OutOrStdout(), "bucket %s has %s; %s to it\n", f.kv,
+		readable.Counted(s.Held, "lock that is held", "locks that are held"),
+		readable.Counted(s.Written, "change was written", "changes were written"),
+	)
 	return err
 }
 
 // failure gives what keeps us from the bucket its exit code. of does so with what keeps us from NATS.
 func (f *projectFlags) failure(cmd *cobra.Command, err error, of func(*cobra.Command, error) *cli.Failure) error {
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok {
-		if flag := map[string]string{"Bucket": "kv", "BucketReplicas": "kv-replicas", "BucketMaxBytes": "kv-max-bytes"}[bad.Option]; flag != "" {
+		flags := map[string]string{"Bucket": "kv", "BucketReplicas": "kv-replicas", "BucketMaxBytes": "kv-max-bytes"}
+		if flag := flags[bad.Option]; flag != "" {
 			return cli.Usage(f.with(cmd, flag), "--%s: %s", flag, bad.Reason)
 		}
 	}

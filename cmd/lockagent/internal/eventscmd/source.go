@@ -29,12 +29,18 @@ type source struct {
 }
 
 func (s *source) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.dir, "dir", "", "read the event log in this `directory` instead, which lockagent demo --keep left")
+	cmd.Flags().StringVar(
+		&s.dir, "dir", "", "read the event log in this `directory` instead, which lockagent demo --keep left",
+	)
 	cmd.Flags().StringVar(&s.file, "file", "", "read this `file` of JSON lines instead, - for the standard input")
 	cli.MarkPlace(cmd, "dir", "file")
-	cli.ConnectionFlag(cmd, &s.socket, "socket", "`path` of the Unix socket of the daemon whose event log is read unless --nats, --dir or --file is there; "+
+	cli.ConnectionFlag(cmd, &s.socket, "socket", "`path` of the Unix socket of the daemon whose event log is read "+
+		"unless --nats, --dir or --file is there; "+
 		"by default that of this user's daemon if there is one, and else "+place.System)
-	s.nats.Add(cmd, "nats", "`URL` of a NATS server that has the event log; with other flags of NATS by default "+eventlog.DefaultNATS)
+	s.nats.Add(
+		cmd, "nats",
+		"`URL` of a NATS server that has the event log; with other flags of NATS by default "+eventlog.DefaultNATS,
+	)
 }
 
 // check has the verb read from one place.
@@ -47,7 +53,9 @@ func (s *source) check(cmd *cobra.Command) error {
 	}
 	if len(named) > 1 {
 		value := cmd.Flags().Lookup(named[0]).Value.String()
-		return cli.Usage(cli.WithPlace(cmd, "--"+named[0]+" "+cli.ShellWord(value)), "--%s and --%s exclude each other", named[0], named[1])
+		return cli.Usage(
+			cli.WithPlace(cmd, "--"+named[0]+" "+cli.ShellWord(value)), "--%s and --%s exclude each other", named[0], named[1],
+		)
 	}
 	return nil
 }
@@ -81,7 +89,9 @@ func (s *source) open(cmd *cobra.Command) (*eventLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{InProcess: server, Logger: logger}})
+	reader, err := natslog.OpenReader(natslog.ReaderConfig{
+		Connection: natslog.Connection{InProcess: server, Logger: logger},
+	})
 	if err != nil {
 		return nil, errors.Join(err, server.Stop())
 	}
@@ -101,7 +111,9 @@ func (s *source) openFile(cmd *cobra.Command) (*eventLog, error) {
 	if info, err := file.Stat(); err == nil {
 		l.lines.size = info.Size()
 		if info.IsDir() {
-			return nil, errors.Join(cli.Usage(cli.WithPlace(cmd, "--dir "+cli.ShellWord(s.file)), "%s is a directory", s.file), file.Close())
+			return nil, errors.Join(
+				cli.Usage(cli.WithPlace(cmd, "--dir "+cli.ShellWord(s.file)), "%s is a directory", s.file), file.Close(),
+			)
 		}
 	}
 	return l, nil
@@ -169,10 +181,18 @@ func (l *eventLog) count(visit events.Visit) events.Visit {
 func (l *eventLog) warn() {
 	try := "lockagent events audit" + l.source.place()
 	if n := l.unreadable; n > 0 {
-		fmt.Fprintf(l.cmd.ErrOrStderr(), "lockagent: %s cannot be read, so this may lack something; see %s\n", readable.Counted(n, "message", "messages"), try)
+		fmt.Fprintf(
+			l.cmd.ErrOrStderr(), "lockagent: %s cannot be read, so this may lack something; see %s\n",
+			readable.Counted(n, "message", "messages"), try,
+		)
 	}
 	if n := l.unknown; n > 0 {
-		fmt.Fprintf(l.cmd.ErrOrStderr(), "lockagent: %s of kinds or versions that this program does not know, so this may lack something; see lockagent events tail --all%s\n", readable.Counted(n, "event is", "events are"), l.source.place())
+		fmt.Fprintf(
+			l.cmd.ErrOrStderr(),
+			"lockagent: %s of kinds or versions that this program does not know, so this may lack something; see lockagent "+
+				"events tail --all%s\n",
+			readable.Counted(n, "event is", "events are"), l.source.place(),
+		)
 	}
 }
 
@@ -180,8 +200,9 @@ func (l *eventLog) warn() {
 func (l *eventLog) nothing(what, try string) error {
 	if l.unreadable > 0 {
 		return &cli.Failure{
-			Code: cli.ExitFailed, Err: fmt.Errorf("%s that can be read: %s cannot", what, readable.Counted(l.unreadable, "message", "messages")),
-			Try: "lockagent events audit" + l.source.place() + "    (names them)",
+			Code: cli.ExitFailed,
+			Err:  fmt.Errorf("%s that can be read: %s cannot", what, readable.Counted(l.unreadable, "message", "messages")),
+			Try:  "lockagent events audit" + l.source.place() + "    (names them)",
 		}
 	}
 	l.warn()
@@ -209,7 +230,9 @@ func (l *eventLog) tail(ctx context.Context, from startAt, filter events.Filter,
 type readFunc func(context.Context, startAt, events.Filter, events.Visit) error
 
 // read tells the errors of visit from those of the log.
-func (l *eventLog) read(read readFunc, ctx context.Context, from startAt, filter events.Filter, visit events.Visit) error {
+func (l *eventLog) read(
+	read readFunc, ctx context.Context, from startAt, filter events.Filter, visit events.Visit,
+) error {
 	var own error
 	err := read(ctx, from, filter, func(r *events.Record, err error) error {
 		own = visit(r, err)
@@ -246,10 +269,16 @@ func (l *eventLog) replayLines(ctx context.Context, from startAt, filter events.
 		} else {
 			file = cli.ShellWord(file)
 		}
-		return cli.Usage(form.Lines+" "+file+" | "+cli.SameBut(l.cmd, "file", "-"), "the event log is %s; it must be a text in lines of JSON", form.Form)
+		return cli.Usage(
+			form.Lines+" "+file+" | "+cli.SameBut(l.cmd, "file", "-"), "the event log is %s; it must be a text in lines of JSON",
+			form.Form,
+		)
 	}
 	if err != nil && own == nil {
-		return cli.Usage("lockagent events tail --all --follow=false --format jsonl > events.jsonl", "this is no event log in lines of JSON: %w", err)
+		return cli.Usage(
+			"lockagent events tail --all --follow=false --format jsonl > events.jsonl",
+			"this is no event log in lines of JSON: %w", err,
+		)
 	}
 	return err
 }

@@ -66,9 +66,9 @@ func newState() *cobra.Command {
 		Long: `Show who held a lock at a time, and who waited for it; and what became of them. With --since
 and --until show all who held it at some time from then until then, or waited for it.
 
-Times are those of the agents' clocks, in the zone of this machine, which each time names. A request that was
-granted at once, or within some milliseconds, is not seen to wait. A time without a zone is one of this machine, too. If its
-clock shows that time twice or never, because it is set, the error says how to name the one that is meant.`,
+Times are those of the agents' clocks, in the zone of this machine, which each time names. A request that was granted at
+once, or within some milliseconds, is not seen to wait. A time without a zone is one of this machine, too. If its clock
+shows that time twice or never, because it is set, the error says how to name the one that is meant.`,
 		Example: `  lockagent events state orders/42 --at 14:03:07
   lockagent events state orders/42 --at 10m
   lockagent events state orders/42 --since '2026-11-24 14:00' --until '2026-11-24 15:00'
@@ -163,8 +163,8 @@ func (s *lockThen) gaveUp(r events.Record, behind *fold.Party) {
 		return
 	}
 	s.waiters = append(s.waiters, waiter{
-		lock: r.Lock, Owner: r.Owner, Who: fold.Who{Who: r.Who}, Agent: r.Agent, Since: since, Until: moment(r.Time), Behind: behind,
-		BecameOf: r.Kind.String(), Error: r.Err,
+		lock: r.Lock, Owner: r.Owner, Who: fold.Who{Who: r.Who}, Agent: r.Agent, Since: since, Until: moment(r.Time),
+		Behind: behind, BecameOf: r.Kind.String(), Error: r.Err,
 	})
 }
 
@@ -176,7 +176,8 @@ func (s *lockThen) finish(told *story) {
 		}
 		if s.waitedFor(&h) {
 			s.waiters = append(s.waiters, waiter{
-				lock: h.Lock, Owner: h.Owner, Who: h.Who, Agent: h.Agent, Since: h.From.Add(-h.Waited), Until: moment(h.From), Behind: h.Behind,
+				lock: h.Lock, Owner: h.Owner, Who: h.Who, Agent: h.Agent, Since: h.From.Add(-h.Waited), Until: moment(h.From),
+				Behind:   h.Behind,
 				BecameOf: lockagent.EventGranted.String(),
 			})
 		}
@@ -187,11 +188,15 @@ func (s *lockThen) finish(told *story) {
 	for l := range told.fold.Locks() {
 		for _, w := range l.Waiters {
 			if !w.Since.After(s.until) {
-				s.waiters = append(s.waiters, waiter{lock: l.Lock, Owner: w.Owner, Who: w.Who, Agent: w.Agent, Since: w.Since, Behind: w.Behind})
+				s.waiters = append(s.waiters, waiter{
+					lock: l.Lock, Owner: w.Owner, Who: w.Who, Agent: w.Agent, Since: w.Since, Behind: w.Behind,
+				})
 			}
 		}
 	}
-	slices.SortStableFunc(s.waiters, func(a, b waiter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.lock, b.lock)) })
+	slices.SortStableFunc(
+		s.waiters, func(a, b waiter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.lock, b.lock)) },
+	)
 	for i := range s.waiters {
 		if p := told.process(s.waiters[i].Agent); p != (fold.Process{}) {
 			s.waiters[i].Process = &p
@@ -253,7 +258,10 @@ func (s *lockThen) text(now time.Time) string {
 		stores[s.holders[i].Store] = true
 	}
 	about := func(what string, h *hold) {
-		line(what, "%s, token %d, agent %s", fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), h.Token, fold.AgentText(h.Agent, h.Process))
+		line(
+			what, "%s, token %d, agent %s", fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), h.Token,
+			fold.AgentText(h.Agent, h.Process),
+		)
 		if command := h.Who.Process().Command; command != "" {
 			line("", "command %q", command)
 		}
@@ -283,7 +291,10 @@ func (s *lockThen) text(now time.Time) string {
 		if w.Process != nil {
 			p = *w.Process
 		}
-		line("waiting", "%s, since %s, agent %s", fold.WhoText(w.Who, w.Owner, w.Agent, p), readable.Time(w.Since, now), fold.AgentText(w.Agent, p))
+		line(
+			"waiting", "%s, since %s, agent %s", fold.WhoText(w.Who, w.Owner, w.Agent, p), readable.Time(w.Since, now),
+			fold.AgentText(w.Agent, p),
+		)
 		if w.Behind != nil {
 			line("", "queued behind %s", *w.Behind)
 		}

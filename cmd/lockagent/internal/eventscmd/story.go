@@ -33,7 +33,9 @@ type story struct {
 }
 
 func newStory(name lockagent.Name, keep func(*hold) bool) *story {
-	return &story{name: name, of: lockFilter(name), keep: keep, fold: fold.New(), granted: make(map[lockagent.AgentID]uint64)}
+	return &story{
+		name: name, of: lockFilter(name), keep: keep, fold: fold.New(), granted: make(map[lockagent.AgentID]uint64),
+	}
 }
 
 // read reads what there is about the lock, and says so if there is nothing.
@@ -56,9 +58,14 @@ func (s *story) read(cmd *cobra.Command, from *source) (err error) {
 	case s.name == "":
 		return log.nothing("the event log has nothing", "lockagent demo --keep demo.log")
 	case s.of.Pattern != "":
-		return log.nothing(fmt.Sprintf("the event log has nothing of locks such as %q", s.name), "lockagent events holders"+from.place())
+		return log.nothing(
+			fmt.Sprintf("the event log has nothing of locks such as %q", s.name), "lockagent events holders"+from.place(),
+		)
 	default:
-		return log.nothing(fmt.Sprintf("the event log has nothing of %q", s.name), "lockagent events holders"+from.place()+"    (the locks that are held)")
+		return log.nothing(
+			fmt.Sprintf("the event log has nothing of %q", s.name),
+			"lockagent events holders"+from.place()+"    (the locks that are held)",
+		)
 	}
 	log.warn()
 	return nil

@@ -35,6 +35,7 @@ func TestHistory(t *testing.T) {
 	if err := writeHistory(&b, s.name, false, s.all(), logtest.Later); err != nil {
 		t.Fatal(err)
 	}
+	//nolint:lll // a table
 	same(t, b.String(), `orders/42: 2 holds of 2 agents
 
 FROM           UNTIL          FOR   OWNER  TOKEN  CAME                                                  ENDED            AGENT
@@ -95,7 +96,8 @@ func TestState(t *testing.T) {
   before   "joe", token 100, agent a, shop on web-1, pid 812
            from 14:03:01.000Z, from the store; until 14:03:05.000Z, for 4s: lost (deadline)
   after    /7, token 200, agent b, shop on web-2, pid 77
-           from 14:03:05.500Z, from the store after 3.5s behind "joe" of a on web-1; until 14:03:07.000Z, for 1.5s: released
+           from 14:03:05.500Z, from the store after 3.5s behind "joe" of a on web-1; ` +
+			`until 14:03:07.000Z, for 1.5s: released
   waiting  "sue", since 14:03:02.000Z, agent b, shop on web-2, pid 77
            queued behind "joe" of agent a, shop on web-1, pid 812
            timedout at 14:03:06.000Z, 800ms later
@@ -127,7 +129,9 @@ func TestStateShowsWhoWaitsLongestFirst(t *testing.T) {
 			Request: uint64(i + 1), Waited: 2 * waited,
 		})
 	}
-	then := &lockThen{name: "orders/42", since: logtest.Begun.Add(5 * time.Second), until: logtest.Begun.Add(5 * time.Second)}
+	then := &lockThen{
+		name: "orders/42", since: logtest.Begun.Add(5 * time.Second), until: logtest.Begun.Add(5 * time.Second),
+	}
 	then.finish(told(t, s.Text.String(), newStory(then.name, then.keep)))
 	if w := then.waiters; len(w) != 2 || w[0].Owner != "waited 2s" {
 		t.Errorf("the waiters are %+v", w)
@@ -236,12 +240,16 @@ func TestStoryOfACrash(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.Join(strings.Fields(b.String()), " ")
-		for _, want := range []string{`14:03:01.000Z - ? "joe" `, " over by 14:03:06.000Z; its end is missing in the log a on web-a", held} {
+		for _, want := range []string{
+			`14:03:01.000Z - ? "joe" `, " over by 14:03:06.000Z; its end is missing in the log a on web-a", held,
+		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the history does not have %q:\n%s", want, b.String())
 			}
 		}
-		for seconds, want := range map[int]string{3: `held by "joe"`, 10: `free nobody held it before "joe"`, 35: `held by "sue"`} {
+		for seconds, want := range map[int]string{
+			3: `held by "joe"`, 10: `free nobody held it before "joe"`, 35: `held by "sue"`,
+		} {
 			then := &lockThen{
 				name: "orders/42", since: logtest.Begun.Add(time.Duration(seconds) * time.Second),
 				until: logtest.Begun.Add(time.Duration(seconds) * time.Second),
@@ -264,7 +272,9 @@ func TestLastHoldsOfTwoStores(t *testing.T) {
 			for i := range n { // in turn, and in store 1 at last
 				store, token := fmt.Sprint(2-i%2), lockagent.Token(100*(2-i%2)*n+i)
 				at := logtest.Begun.Add(time.Duration(i) * time.Second)
-				hold := lockagent.Event{Agent: "a", Store: store, Lock: lock, Owner: "joe", Tenure: uint64(i + 1), Token: token, Time: at}
+				hold := lockagent.Event{
+					Agent: "a", Store: store, Lock: lock, Owner: "joe", Tenure: uint64(i + 1), Token: token, Time: at,
+				}
 				granted, released := hold, hold
 				granted.Kind, granted.How, granted.Count = lockagent.EventGranted, lockagent.ByStore, 1
 				released.Kind, released.Held, released.Time = lockagent.EventReleased, time.Second, at.Add(time.Second)
@@ -290,11 +300,13 @@ func TestLastHoldsOfTwoStores(t *testing.T) {
 
 // A history of which only the last holds are wanted keeps no others.
 func TestHistoryKeepsWhatIsWanted(t *testing.T) {
-	all, last := newStory("orders/42", func(*hold) bool { return true }), newStory("orders/42", func(*hold) bool { return true })
+	all := newStory("orders/42", func(*hold) bool { return true })
+	last := newStory("orders/42", func(*hold) bool { return true })
 	last.most = 3
 	for i := range uint64(500) {
 		r := events.Record{Epoch: 1, Seq: i + 1, Event: lockagent.Event{
-			Kind: lockagent.EventHeld, Agent: "a", Lock: "orders/42", Owner: "joe", Tenure: i + 1, Token: lockagent.Token(i + 1), Time: logtest.Begun,
+			Kind: lockagent.EventHeld, Agent: "a", Lock: "orders/42", Owner: "joe", Tenure: i + 1, Token: lockagent.Token(i + 1),
+			Time: logtest.Begun,
 		}}
 		for _, s := range []*story{all, last} {
 			if err := s.visit(&r, nil); err != nil {

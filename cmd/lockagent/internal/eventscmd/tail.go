@@ -55,11 +55,17 @@ As jsonl each event is a line of JSON, a CloudEvent, as "lockagent events audit
 	flags.StringSliceVar(&f.kinds, "kind", nil, "only these `kinds` of events, such as granted,lost")
 	flags.BoolVar(&f.urgent, "urgent", false, "only events that have consequences, such as lost, broken and storereset")
 	flags.StringVar(&f.owner, "owner", "", "only events of this `owner`, also as lines show it: /7")
-	flags.StringSliceVar(&f.agents, "agent", nil, "only events of the agents with these `ids`; what each line shows of an identity is enough")
+	flags.StringSliceVar(
+		&f.agents, "agent", nil, "only events of the agents with these `ids`; what each line shows of an identity is enough",
+	)
 	flags.StringVar(&f.during.SinceText, "since", "", "begin with the events since this `time`: "+cli.MomentForms)
-	flags.StringVar(&f.during.UntilText, "until", "", "end with the events until this `time`, in the same forms; a day is its beginning")
+	flags.StringVar(
+		&f.during.UntilText, "until", "", "end with the events until this `time`, in the same forms; a day is its beginning",
+	)
 	flags.BoolVar(&f.all, "all", false, "begin with the oldest event")
-	flags.BoolVar(&f.follow, "follow", true, "go on with the events to come; --follow=false ends with those that are there")
+	flags.BoolVar(
+		&f.follow, "follow", true, "go on with the events to come; --follow=false ends with those that are there",
+	)
 	flags.StringVar(&f.format, "format", "text", "`form` of the events: text or jsonl")
 	f.addFlags(cmd)
 	return cmd
@@ -136,7 +142,10 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 	for _, agent := range f.agents {
 		id, err := lockagent.ParseAgentID(agent)
 		if err != nil {
-			return filter, from, cli.Usage(cli.Again(cmd)+" --agent web-1,web-2", "--agent: no agent is named %q; a name is 1 to 64 letters, digits, '-' and '_'", agent)
+			return filter, from, cli.Usage(
+				cli.Again(cmd)+" --agent web-1,web-2",
+				"--agent: no agent is named %q; a name is 1 to 64 letters, digits, '-' and '_'", agent,
+			)
 		}
 		filter.Agents = append(filter.Agents, id)
 	}
@@ -156,8 +165,10 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 
 // of reports whether an event is of an agent and an owner that were asked for.
 func (f *tailFlags) of(r *events.Record) bool {
-	agent := len(f.agents) == 0 || slices.Contains(f.agents, string(r.Agent)) || slices.Contains(f.agents, fold.ShortAgent(r.Agent))
-	owner := f.owner == "" || r.Owner == lockagent.Owner(f.owner) || f.madeUpOwner() && r.Owner == lockagent.Owner(r.Agent)+lockagent.Owner(f.owner)
+	agent := len(f.agents) == 0 || slices.Contains(f.agents, string(r.Agent)) ||
+		slices.Contains(f.agents, fold.ShortAgent(r.Agent))
+	owner := f.owner == "" || r.Owner == lockagent.Owner(f.owner) ||
+		f.madeUpOwner() && r.Owner == lockagent.Owner(r.Agent)+lockagent.Owner(f.owner)
 	return agent && owner
 }
 
@@ -177,7 +188,9 @@ func (f *tailFlags) check(cmd *cobra.Command) error {
 	since := changed("since")
 	if changed("until") {
 		if changed("follow") && f.follow {
-			return cli.Usage(cli.Again(cmd)+" --until 10m", "--follow and --until exclude each other, for what is to come is later")
+			return cli.Usage(
+				cli.Again(cmd)+" --until 10m", "--follow and --until exclude each other, for what is to come is later",
+			)
 		}
 		f.follow, f.all = false, f.all || !since
 	}

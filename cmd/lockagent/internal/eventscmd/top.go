@@ -35,12 +35,12 @@ func newTop() *cobra.Command {
 		Long: `Show the locks that were waited for the longest, the longest waits, the longest holds,
 and from which hosts how many holds were lost.
 
---since and --until select a stretch of time, by the clocks of the agents. A wait counts if it ended in the
-stretch. A wait that went on at the end of the stretch counts up to there. A loss counts if it was in the stretch. A hold
-counts if an owner had it at some time in the stretch.
+--since and --until select a stretch of time, by the clocks of the agents. A wait counts if it ended in the stretch. A
+wait that went on at the end of the stretch counts up to there. A loss counts if it was in the stretch. A hold counts if
+an owner had it at some time in the stretch.
 
-The verb counts the waits of 20,000 locks at most. If programs waited for more locks, the verb forgets the locks with the
-shortest waits so far. Then its output says that some locks may be missing.`,
+The verb counts the waits of 20,000 locks at most. If programs waited for more locks, the verb forgets the locks with
+the shortest waits so far. Then its output says that some locks may be missing.`,
 		Example: `  lockagent events top --since 1h
   lockagent events top --since yesterday --until today --lock 'billing/>' --limit 3
   lockagent events top --since 24h --format jsonl`,
@@ -78,7 +78,8 @@ func (f *eventsTopFlags) run(cmd *cobra.Command) (err error) {
 	}
 	t.finish()
 	if t.empty() {
-		what, try := "the event log has nothing that was waited for, held or lost"+f.during.Text(now), "lockagent events top"+f.place()
+		what := "the event log has nothing that was waited for, held or lost" + f.during.Text(now)
+		try := "lockagent events top" + f.place()
 		switch {
 		case f.lock != "":
 			what += fmt.Sprintf(", of locks such as %q", f.lock)

@@ -18,7 +18,8 @@ func TestEventsTopForgets(t *testing.T) {
 		list.addWait(waitRow{Lock: lock, BecameOf: "granted", waited: time.Duration(i+1) * time.Microsecond})
 	}
 	v := list.view(&cli.TimeRange{})
-	if len(list.loads) != mostLoads+1 || !v.Forgot || v.Locks[0].WaitedUS != 2*mostLoads+1 || v.Waits[0].WaitedUS != 2*mostLoads+1 {
+	if len(list.loads) != mostLoads+1 || !v.Forgot || v.Locks[0].WaitedUS != 2*mostLoads+1 ||
+		v.Waits[0].WaitedUS != 2*mostLoads+1 {
 		t.Errorf("%d locks, of which the first is %+v; forgot is %v", len(list.loads), v.Locks[0], v.Forgot)
 	}
 }

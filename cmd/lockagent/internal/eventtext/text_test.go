@@ -55,11 +55,17 @@ func TestEventText(t *testing.T) {
 			"storereset    emptied, from a to b",
 		},
 		{
-			lockagent.Event{Kind: lockagent.EventGraceBegan, Grace: &lockagent.GracePeriod{Incarnation: "b", Reason: "emptied", Roll: []lockagent.AgentID{"x", "y"}, More: 7}},
+			lockagent.Event{
+				Kind:  lockagent.EventGraceBegan,
+				Grace: &lockagent.GracePeriod{Incarnation: "b", Reason: "emptied", Roll: []lockagent.AgentID{"x", "y"}, More: 7},
+			},
 			"gracebegan    emptied, of b  for 9 agents",
 		},
 		{
-			lockagent.Event{Kind: lockagent.EventGraceEnded, Grace: &lockagent.GracePeriod{Incarnation: "b", Reason: "emptied", Began: 1_000_000, Ended: 1_340_000}},
+			lockagent.Event{
+				Kind:  lockagent.EventGraceEnded,
+				Grace: &lockagent.GracePeriod{Incarnation: "b", Reason: "emptied", Began: 1_000_000, Ended: 1_340_000},
+			},
 			"graceended    emptied, of b  after 340ms  all came back",
 		},
 		{

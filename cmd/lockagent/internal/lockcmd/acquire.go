@@ -35,10 +35,10 @@ func NewAcquire() *cobra.Command {
 		Use:   "acquire NAME",
 		Short: "Take a lock for a script, and print the claim",
 		Long: `Acquire takes a lock that lasts longer than this command, and prints the claim: a word for a variable of a
-script, with which release, renew and attach know the lock. Keep it from others: only this user, root and operators can use it. The lock
-ends when it is released, when the process of --for-pid ends, or when nobody has renewed the claim for its --ttl.
-At least one of --ttl, --for-pid and --lease is needed. In a container with a PID namespace of its own, --for-pid is refused: the daemon would
-watch another process. Use --ttl there, and renew.`,
+script, with which release, renew and attach know the lock. Keep it from others: only this user, root and operators can
+use it. The lock ends when it is released, when the process of --for-pid ends, or when nobody has renewed the claim for
+its --ttl. At least one of --ttl, --for-pid and --lease is needed. In a container with a PID namespace of its own,
+--for-pid is refused: the daemon would watch another process. Use --ttl there, and renew.`,
 		Example: `  LOCKAGENT_CLAIM=$(lockagent acquire --for-pid $$ deploy) || exit
   export LOCKAGENT_CLAIM
   lockagent acquire --ttl 10m --format json backup`,
@@ -104,7 +104,9 @@ func (f *acquireFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 		return err
 	}
 	if f.format == "json" {
-		err = cli.WriteJSON(cmd.OutOrStdout(), map[string]any{"version": cli.JSONVersion, "name": name, "token": c.First, "claim": c.handle()})
+		err = cli.WriteJSON(cmd.OutOrStdout(), map[string]any{
+			"version": cli.JSONVersion, "name": name, "token": c.First, "claim": c.handle(),
+		})
 	} else {
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), c.handle())
 	}
@@ -121,7 +123,13 @@ func (h *holding) detach(c *claimed) error {
 	for c.over == nil {
 		select {
 		case <-silent:
-			return h.giveBack(&cli.Failure{Code: cli.ExitUnavailable, Err: fmt.Errorf("the daemon on %s has granted the lock, and then has not detached the claim within %v", c.daemon.Path, follow.AnswerTime)})
+			return h.giveBack(&cli.Failure{
+				Code: cli.ExitUnavailable,
+				Err: fmt.Errorf(
+					"the daemon on %s has granted the lock, and then has not detached the claim within %v", c.daemon.Path,
+					follow.AnswerTime,
+				),
+			})
 		case s := <-h.signals:
 			if err := waitSignal(s); err != nil {
 				return h.giveBack(err)

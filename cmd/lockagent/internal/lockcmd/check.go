@@ -56,7 +56,10 @@ resources that cannot compare tokens themselves. It answers for now, and not for
 			case r.GetCurrent():
 				return nil
 			case r.GetHeld():
-				return &cli.Failure{Code: cli.ExitLost, Err: fmt.Errorf("%s is held with another token, by %s", name, daemon.Holder(cmd.Context(), name, r.GetHolder()))}
+				return &cli.Failure{
+					Code: cli.ExitLost,
+					Err:  fmt.Errorf("%s is held with another token, by %s", name, daemon.Holder(cmd.Context(), name, r.GetHolder())),
+				}
 			}
 			return &cli.Failure{Code: cli.ExitLost, Err: fmt.Errorf("nobody holds %s", name)}
 		},

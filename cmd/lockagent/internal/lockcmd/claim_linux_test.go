@@ -89,7 +89,8 @@ func TestAHoldGoesOnUntilItsDeadline(t *testing.T) {
 			h := &holding{supervision: new(supervision), claims: []*claimed{c}}
 			h.hear(news{of: c, broken: test.broken})
 			if test.over == nil && (h.lost != nil || c.over != nil || c.attempts != 1) ||
-				test.over != nil && (h.lost == nil || c.attempts != 0) || errors.Is(test.over, lostClaim) && !errors.Is(h.lost, lostClaim) {
+				test.over != nil && (h.lost == nil || c.attempts != 0) ||
+				errors.Is(test.over, lostClaim) && !errors.Is(h.lost, lostClaim) {
 				t.Errorf("over by %v, lost by %v, after %d attempts", c.over, h.lost, c.attempts)
 			}
 		})

@@ -47,8 +47,9 @@ func aboutClaim(
 const claimVariable = "LOCKAGENT_CLAIM"
 
 // aboutTheClaim is for the help of these verbs.
-const aboutTheClaim = `The claim is what acquire printed. It comes from $` + claimVariable + `, or with - from the first line of the standard input. As an argument it
-can be seen by all users of the host while the command runs. Only the user of the claim, root and operators can use it.`
+const aboutTheClaim = `The claim is what acquire printed. It comes from $` + claimVariable + `, or with - from
+the first line of the standard input. As an argument it can be seen by all users of the host while the command runs.
+Only the user of the claim, root and operators can use it.`
 
 // theClaim is the claim that arguments begin with. None means the variable, and - means the first line of the input.
 func theClaim(in io.Reader, args []string, try string) (id, secret string, err error) {
@@ -158,9 +159,9 @@ func NewAttach() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach [flags] [CLAIM] [--] [COMMAND [ARGUMENT...]]",
 		Short: "Hold a lock that acquire took, and run a command under it",
-		Long: `Attach holds the lock of a claim from now on, as lockagent lock does: it runs a command, and then releases the lock.
-Without a command it holds the lock until a signal or the end of its standard input. The lock does not end by
-the --ttl or the --for-pid of acquire any more.
+		Long: `Attach holds the lock of a claim from now on, as lockagent lock does: it runs a command, and then releases the
+lock. Without a command it holds the lock until a signal or the end of its standard input. The lock does not end by the
+--ttl or the --for-pid of acquire any more.
 
 ` + aboutTheClaim + ` Without a claim,
 -- comes before the command.`,

@@ -43,7 +43,8 @@ func checkCode(cmd *cobra.Command, flag string, code exitFlag) error {
 		return nil
 	}
 	return cli.Usage(
-		cli.WithFlag(cmd, "--"+flag+" 100"), "--%s %d would also mean something else: codes from %d to %d are those of lockagent",
+		cli.WithFlag(cmd, "--"+flag+" 100"),
+		"--%s %d would also mean something else: codes from %d to %d are those of lockagent",
 		flag, code, cli.ExitUsage, cli.ExitLost,
 	)
 }

@@ -45,7 +45,9 @@ func TestTheExitCodeOfACommandIsTheShells(t *testing.T) {
 func TestExitFlag(t *testing.T) {
 	for text, want := range map[string]int{"0": 0, "1": 1, "255": 255, "256": -1, "-1": -1, "": -1, "x": -1} {
 		code := exitFlag(1)
-		cmd := &cobra.Command{Use: "lock", RunE: func(*cobra.Command, []string) error { return nil }, SilenceErrors: true, SilenceUsage: true}
+		cmd := &cobra.Command{
+			Use: "lock", RunE: func(*cobra.Command, []string) error { return nil }, SilenceErrors: true, SilenceUsage: true,
+		}
 		cmd.Flags().VarP(&code, "conflict-exit-code", "E", "")
 		cmd.SetFlagErrorFunc(cli.FlagError)
 		cmd.SetArgs([]string{"-E", text})
@@ -53,7 +55,9 @@ func TestExitFlag(t *testing.T) {
 		switch {
 		case want >= 0 && (err != nil || int(code) != want):
 			t.Errorf("-E %s is %d: %v", text, code, err)
-		case want < 0 && (cli.CodeOf(err) != cli.ExitUsage || err.Error() != fmt.Sprintf("--conflict-exit-code wants an exit code between 0 and 255, not %q", text)):
+		case want < 0 &&
+			(cli.CodeOf(err) != cli.ExitUsage ||
+				err.Error() != fmt.Sprintf("--conflict-exit-code wants an exit code between 0 and 255, not %q", text)):
 			t.Errorf("-E %s: %v", text, err)
 		}
 	}

@@ -120,7 +120,8 @@ func Overlapping(t *testing.T, at time.Time) string {
 		}
 		granted, released := hold, hold
 		granted.Kind, granted.How, granted.Count, granted.StoreTime = lockagent.EventGranted, lockagent.ByStore, 1, began
-		released.Kind, released.Held, released.Confirmed, released.Until = lockagent.EventReleased, 4*time.Second, began, ended
+		released.Kind, released.Held = lockagent.EventReleased, 4*time.Second
+		released.Confirmed, released.Until = began, ended
 		s.Add(agent, from, lockagent.Event{Kind: lockagent.EventAgentStarted})
 		s.Add(agent, from, granted)
 		s.Add(agent, until, released)

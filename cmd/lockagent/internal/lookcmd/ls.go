@@ -82,7 +82,9 @@ func patternOf(cmd *cobra.Command, args []string) (string, error) {
 	case 1:
 		return args[0], nil
 	}
-	return "", cli.Usage(cmd.CommandPath()+" 'orders/*'"+cli.Places(cmd.Flags()), "%q takes one pattern, in quotes", cmd.CommandPath())
+	return "", cli.Usage(
+		cmd.CommandPath()+" 'orders/*'"+cli.Places(cmd.Flags()), "%q takes one pattern, in quotes", cmd.CommandPath(),
+	)
 }
 
 // NewShow makes the verb show.
@@ -91,9 +93,10 @@ func NewShow() *cobra.Command {
 	var format cli.ListFlag
 	var kind client.KindFlag
 	cmd := &cobra.Command{
-		Use:               "show NAME",
-		Short:             "Show who holds one lock, and who waits for it",
-		Long:              "Show who holds one lock, and who waits for it: the programs of this host, and the holder as the store tells it.",
+		Use:   "show NAME",
+		Short: "Show who holds one lock, and who waits for it",
+		Long: "Show who holds one lock, and who waits for it: the programs of this host, and the holder as " +
+			"the store tells it.",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: client.CompleteLockOnce,
 		RunE: cli.AboutLock(func(cmd *cobra.Command, name lockagent.Name) error {
@@ -123,12 +126,19 @@ func NewShow() *cobra.Command {
 			}
 			if got.GetHeld() && v.Held == 0 {
 				l.Rows = append(l.Rows, cli.Row{
-					Cells: []string{"held", "", "", readable.Duration(got.GetRemaining().AsDuration()), "", "on another host: " + got.GetHolder()},
-					View:  map[string]any{"state": "held elsewhere", "holder": got.GetHolder(), "left_ms": got.GetRemaining().AsDuration().Milliseconds()},
+					Cells: []string{
+						"held", "", "", readable.Duration(got.GetRemaining().AsDuration()), "", "on another host: " + got.GetHolder(),
+					},
+					View: map[string]any{
+						"state": "held elsewhere", "holder": got.GetHolder(), "left_ms": got.GetRemaining().AsDuration().Milliseconds(),
+					},
 				})
 			}
 			if got.GetResting() {
-				l.Rows = append(l.Rows, cli.Row{Cells: []string{"resting", "", "", "", "", "nobody: this daemon keeps it for a moment"}, View: map[string]any{"state": "resting"}})
+				l.Rows = append(l.Rows, cli.Row{
+					Cells: []string{"resting", "", "", "", "", "nobody: this daemon keeps it for a moment"},
+					View:  map[string]any{"state": "resting"},
+				})
 			}
 			return format.Write(cmd, l)
 		}),

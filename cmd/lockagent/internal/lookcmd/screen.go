@@ -92,7 +92,10 @@ func (s *screen) draw(width, height int, now time.Time) []string {
 		}
 	}
 	lines := []string{
-		fmt.Sprintf("%s   %s   %d held   %d waiting   %d uncertain", s.socket, readable.Counted(len(s.locks), "lock", "locks"), held, waiting, doubtful),
+		fmt.Sprintf(
+			"%s   %s   %d held   %d waiting   %d uncertain", s.socket, readable.Counted(len(s.locks), "lock", "locks"), held,
+			waiting, doubtful,
+		),
 		fmt.Sprintf("sorted by %s   s sorts anew   q ends", orders[s.order].by),
 	}
 	if s.gone != nil {

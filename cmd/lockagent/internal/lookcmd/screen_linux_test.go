@@ -54,7 +54,10 @@ func TestScreen(t *testing.T) {
 	s.order = 0
 	lines := s.draw(200, 24, now)
 	text := strings.Join(lines, "\n")
-	for _, want := range []string{"/a.sock   3 locks   2 held   3 waiting   2 uncertain", "sorted by waiters", "\nLOCK  KIND   STATE", "\na     plain  uncertain  7", `"deploy\x1b[2J" (pid 42)`} {
+	for _, want := range []string{
+		"/a.sock   3 locks   2 held   3 waiting   2 uncertain", "sorted by waiters", "\nLOCK  KIND   STATE",
+		"\na     plain  uncertain  7", `"deploy\x1b[2J" (pid 42)`,
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}

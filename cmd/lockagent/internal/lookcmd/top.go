@@ -26,8 +26,8 @@ func NewTop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [PATTERN]",
 		Short: "Show the locks in a table that follows what happens",
-		Long: `Top shows the locks that programs of this host hold or wait for, in a table that follows what happens. Those with the most
-waiters come first. The key s sorts by age, by name, or by waiters again. The key q ends it.
+		Long: `Top shows the locks that programs of this host hold or wait for, in a table that follows what happens. Those
+with the most waiters come first. The key s sorts by age, by name, or by waiters again. The key q ends it.
 
 Without a terminal it prints the table once. ls has more forms for programs.`,
 		Example: "  lockagent top\n  lockagent top 'orders/*' | head",
@@ -42,7 +42,10 @@ Without a terminal it prints the table once. ls has more forms for programs.`,
 				return err
 			}
 			defer daemon.Close()
-			t := &top{screen: screen{socket: daemon.Path, locks: make(map[lockagent.Name]client.LockView)}, daemon: daemon, pattern: pattern}
+			t := &top{
+				screen: screen{socket: daemon.Path, locks: make(map[lockagent.Name]client.LockView)}, daemon: daemon,
+				pattern: pattern,
+			}
 			if cli.TerminalWidth(cmd.OutOrStdout()) == 0 {
 				return t.once(cmd)
 			}

@@ -33,15 +33,16 @@ func NewWatch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [PATTERN]",
 		Short: "Follow the locks that programs of this host hold or wait for",
-		Long: `Follow the locks as ls shows them: first as they are, and then each one that changes. A lock that nobody uses any
-more is free. Whoever reads too slowly misses changes, and never how a lock is in the end. A watch ends by a signal, or when nobody reads
-its output any more.
+		Long: `Follow the locks as ls shows them: first as they are, and then each one that changes. A lock that nobody uses
+any more is free. Whoever reads too slowly misses changes, and never how a lock is in the end. A watch ends by a signal,
+or when nobody reads its output any more.
 
 With --since, follow the events of the locks in the event log of the daemon: first those since then, in the last 100,000
 messages of the log at most, and then those to come, each once. If the log begins later, it begins with what there is.
 As jsonl an event is a CloudEvent, as in lockagent events tail.`,
-		Example: "  lockagent watch 'orders/**' --format jsonl\n  lockagent watch --since 10m\n  lockagent watch --since 14:03 orders/42",
-		Args:    cobra.ArbitraryArgs,
+		Example: "  lockagent watch 'orders/**' --format jsonl\n  lockagent watch --since 10m\n" +
+			"  lockagent watch --since 14:03 orders/42",
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pattern, err := patternOf(cmd, args)
 			if err == nil {
@@ -51,7 +52,9 @@ As jsonl an event is a CloudEvent, as in lockagent events tail.`,
 				return err
 			}
 			if format.Form == "json" || format.Form == "table" {
-				return cli.Usage(cli.Again(cmd)+" --format jsonl", "--format must be text or jsonl, not %q: a watch has no end", format.Form)
+				return cli.Usage(
+					cli.Again(cmd)+" --format jsonl", "--format must be text or jsonl, not %q: a watch has no end", format.Form,
+				)
 			}
 			if format.Form == "" {
 				format.Form = "text" // rather than a table for each line
@@ -74,9 +77,13 @@ As jsonl an event is a CloudEvent, as in lockagent events tail.`,
 			return w.locks()
 		},
 	}
-	cmd.Flags().StringVar(&since.SinceText, "since", "", "begin with the events since this `time`: "+cli.MomentForms+"; it follows events rather than locks")
+	cmd.Flags().StringVar(
+		&since.SinceText, "since", "",
+		"begin with the events since this `time`: "+cli.MomentForms+"; it follows events rather than locks",
+	)
 	format.Add(cmd)
-	cmd.Flags().Lookup("format").Usage = "`form` of the output: text (with tabs) or jsonl; by default text" // it has no end
+	// What is followed has no end, so it cannot be one JSON document.
+	cmd.Flags().Lookup("format").Usage = "`form` of the output: text (with tabs) or jsonl; by default text"
 	f.Add(cmd)
 	return cmd
 }
@@ -149,7 +156,8 @@ func (w *watch) locks() error {
 // events shows the events since a time, and those to come.
 func (w *watch) events() error {
 	logged, err := w.daemon.Look.ReadLog(w.cmd.Context(), &lockagentv1.ReadLogRequest{
-		From: &lockagentv1.ReadLogRequest_Since{Since: timestamppb.New(w.since)}, Follow: true, Watch: cmp.Or(w.pattern, "**"),
+		From: &lockagentv1.ReadLogRequest_Since{Since: timestamppb.New(w.since)}, Follow: true,
+		Watch: cmp.Or(w.pattern, "**"),
 	})
 	if err != nil {
 		return w.daemon.Failed(err)
@@ -166,9 +174,15 @@ func (w *watch) events() error {
 	})
 	switch connect.CodeOf(logged.Err()) {
 	case connect.CodeFailedPrecondition:
-		return &cli.Failure{Code: cli.ExitUnavailable, Err: fmt.Errorf("the daemon on %s has no event log", w.daemon.Path), Try: "lockagent doctor    (says why)"}
+		return &cli.Failure{
+			Code: cli.ExitUnavailable, Err: fmt.Errorf("the daemon on %s has no event log", w.daemon.Path),
+			Try: "lockagent doctor    (says why)",
+		}
 	case connect.CodeNotFound:
-		return &cli.Failure{Code: cli.ExitEmpty, Err: fmt.Errorf("the event log of the daemon on %s has no events yet", w.daemon.Path), Try: "lockagent lock NAME -- COMMAND"}
+		return &cli.Failure{
+			Code: cli.ExitEmpty, Err: fmt.Errorf("the event log of the daemon on %s has no events yet", w.daemon.Path),
+			Try: "lockagent lock NAME -- COMMAND",
+		}
 	}
 	return err
 }
@@ -183,6 +197,8 @@ func (w *watch) event(told *lockagentv1.LogRecord, line func(events.Record, time
 		if err != nil {
 			return err
 		}
-		return w.format.Write(w.cmd, cli.List{Rows: []cli.Row{{Cells: []string{line(*r, time.Now())}, View: json.RawMessage(told.GetEvent())}}})
+		return w.format.Write(w.cmd, cli.List{
+			Rows: []cli.Row{{Cells: []string{line(*r, time.Now())}, View: json.RawMessage(told.GetEvent())}},
+		})
 	})
 }

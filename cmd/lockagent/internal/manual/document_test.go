@@ -6,7 +6,10 @@ var paper = Document{
 	Name: "tool-paper", Section: 7, Short: "what there is to read",
 	Parts: []Part{
 		{Title: "About", Text: "One\nline.\n\n'Two_."},
-		{Title: "List", Items: []Item{{"--a", ".All of it"}, {"b", "B"}}, Parts: []Part{{Title: "Below", Text: "It.", Code: "a -b\n\n.c"}}},
+		{
+			Title: "List", Items: []Item{{"--a", ".All of it"}, {"b", "B"}},
+			Parts: []Part{{Title: "Below", Text: "It.", Code: "a -b\n\n.c"}},
+		},
 	},
 }
 
@@ -42,11 +45,13 @@ a \-b
 	if got := paper.Page("tool 1", "tool(1)"); got != wantPage {
 		t.Errorf("the page is\n%s", got)
 	}
-	const wantHelp = "About\n\n  One\n  line.\n\n  'Two_.\n\nList\n\n  --a\n    .All of it\n\n  b\n    B\n\nBelow\n\n  It.\n\n    a -b\n\n    .c\n"
+	const wantHelp = "About\n\n  One\n  line.\n\n  'Two_.\n\nList\n\n  --a\n    .All of it\n\n  b\n    B\n\nBelow\n\n" +
+		"  It.\n\n    a -b\n\n    .c\n"
 	if got := paper.Help(); got != wantHelp {
 		t.Errorf("the help is\n%s", got)
 	}
-	const wantMarkdown = "\n## About\n\nOne line.\n\n'Two\\_.\n\n## List\n\n- --a: .All of it\n- b: B\n\n### Below\n\nIt.\n\n```sh\na -b\n\n.c\n```\n"
+	const wantMarkdown = "\n## About\n\nOne line.\n\n'Two\\_.\n\n## List\n\n- --a: .All of it\n- b: B\n\n### Below\n\n" +
+		"It.\n\n```sh\na -b\n\n.c\n```\n"
 	if got := paper.Markdown(); got != wantMarkdown {
 		t.Errorf("the Markdown is\n%s", got)
 	}

@@ -110,8 +110,8 @@ func (g *group) names() string {
 	return names
 }
 
-// groups returns which commands have each flag, and the groups of the flags that several have. Those for which elsewhere
-// is true are left out.
+// groups returns which commands have each flag, and the groups of the flags that several have. Those for which
+// elsewhere is true are left out.
 func groups(root *cobra.Command, elsewhere func(*pflag.Flag) bool) (verbs map[flag][]string, all []*group) {
 	verbs = make(map[flag][]string)
 	var shared []flag
@@ -143,7 +143,9 @@ func Markdown(root *cobra.Command, page, title string, elsewhere func(*pflag.Fla
 			continue
 		}
 		path, rest := usage(cmd)
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n```\n%s\n```\n", cmd.CommandPath(), mark(cmd.Short), strings.TrimSpace(path+" "+rest))
+		fmt.Fprintf(
+			&b, "\n## %s\n\n%s.\n\n```\n%s\n```\n", cmd.CommandPath(), mark(cmd.Short), strings.TrimSpace(path+" "+rest),
+		)
 		if cmd.Long != "" {
 			for _, p := range paragraphs(cmd.Long) {
 				fmt.Fprintf(&b, "\n%s\n", mark(p))

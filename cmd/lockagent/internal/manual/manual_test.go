@@ -13,7 +13,10 @@ import (
 func tree() *cobra.Command {
 	root := &cobra.Command{Use: "tool", Short: "Does things", Long: "Tool does\nthings.\n\n.It does them well \\o/."}
 	root.AddGroup(&cobra.Group{ID: "a", Title: "A:"}, &cobra.Group{ID: "b", Title: "B:"})
-	first := &cobra.Command{Use: "zap [flags] NAME", GroupID: "a", Short: "Zap a *name*", Example: "  tool zap -n x\n  .run", Run: func(*cobra.Command, []string) {}}
+	first := &cobra.Command{
+		Use: "zap [flags] NAME", GroupID: "a", Short: "Zap a *name*", Example: "  tool zap -n x\n  .run",
+		Run: func(*cobra.Command, []string) {},
+	}
 	first.Flags().StringP("name", "n", "x", "a `word`, or a|b")
 	first.Flags().Bool("secret", false, "")
 	_ = first.Flags().MarkHidden("secret")
@@ -89,7 +92,8 @@ tool zap \-n x
 }
 
 func TestMarkdown(t *testing.T) {
-	const want = "\n## tool zap\n\nZap a \\*name\\*.\n\n```\ntool zap [flags] NAME\n```\n\n| flag | meaning |\n|---|---|\n" +
+	const want = "\n## tool zap\n\nZap a \\*name\\*.\n\n```\ntool zap [flags] NAME\n```\n\n| flag | meaning |\n" +
+		"|---|---|\n" +
 		"| `-n, --name word` | a word, or a\\|b (default x) |\n\n```sh\ntool zap -n x\n.run\n```\n" +
 		"\n## tool also\n\nAlso.\n\n```\ntool also\n```\n"
 	none := func(*pflag.Flag) bool { return false }

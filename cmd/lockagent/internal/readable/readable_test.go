@@ -73,7 +73,9 @@ func TestTime(t *testing.T) {
 }
 
 func TestBytes(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 64 << 20: "64 MiB", 5 << 40: "5 TiB", 5 << 50: "5120 TiB"} {
+	for n, want := range map[int64]string{
+		0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 64 << 20: "64 MiB", 5 << 40: "5 TiB", 5 << 50: "5120 TiB",
+	} {
 		if got := Bytes(n); got != want {
 			t.Errorf("%d bytes are %q, not %q", n, got, want)
 		}

@@ -41,5 +41,8 @@ func (s *server) openAccess() (err error) {
 
 // badRules is the error of rules about users or groups that this host does not know.
 func badRules(c *config.Config, err error) error {
-	return &cli.Failure{Code: cli.ExitConfig, Err: fmt.Errorf("%s: %w", c.File, err), Try: "getent passwd; getent group    (show those that there are)"}
+	return &cli.Failure{
+		Code: cli.ExitConfig, Err: fmt.Errorf("%s: %w", c.File, err),
+		Try: "getent passwd; getent group    (show those that there are)",
+	}
 }

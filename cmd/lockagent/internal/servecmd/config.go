@@ -64,15 +64,24 @@ func badSettings(cmd *cobra.Command, err error) error {
 		return err
 	}
 	if n := len(problems); n > 1 {
-		err = fmt.Errorf("%s with the settings:\n  %s", readable.Counted(n, "problem", "problems"), strings.ReplaceAll(err.Error(), "\n", "\n  "))
+		err = fmt.Errorf(
+			"%s with the settings:\n  %s", readable.Counted(n, "problem", "problems"),
+			strings.ReplaceAll(err.Error(), "\n", "\n  "),
+		)
 	}
 	first := problems[0]
 	switch flag := first.Origin.Name; {
 	case !problems.OnlyFlags():
-		return &cli.Failure{Code: cli.ExitConfig, Err: err, Try: "lockagent config default    (prints a file that is valid, and says what each setting means)"}
+		return &cli.Failure{
+			Code: cli.ExitConfig, Err: err,
+			Try: "lockagent config default    (prints a file that is valid, and says what each setting means)",
+		}
 	case config.Find(first.Key).Type() == "boolean":
 		return &cli.Failure{Code: cli.ExitUsage, Err: err, Try: cli.Again(cmd) + " --" + flag}
 	default:
-		return &cli.Failure{Code: cli.ExitUsage, Err: err, Try: cli.Again(cmd) + " --" + flag + " " + cli.ShellWord(config.Find(first.Key).Example)}
+		return &cli.Failure{
+			Code: cli.ExitUsage, Err: err,
+			Try: cli.Again(cmd) + " --" + flag + " " + cli.ShellWord(config.Find(first.Key).Example),
+		}
 	}
 }

@@ -18,7 +18,9 @@ variables of the environment, and the flags. Users and groups must be those of t
   lockagent config validate --config lockagent.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return cli.Usage(cli.Again(cmd)+" --config "+cli.ShellWord(args[0]), "%q takes flags only, not %q", cmd.CommandPath(), args[0])
+				return cli.Usage(
+					cli.Again(cmd)+" --config "+cli.ShellWord(args[0]), "%q takes flags only, not %q", cmd.CommandPath(), args[0],
+				)
 			}
 			return cli.NoArgs(cmd, args)
 		},

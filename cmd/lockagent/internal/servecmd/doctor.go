@@ -43,13 +43,13 @@ func NewDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check Redis, NATS and the daemon, and say what to do",
-		Long: `Doctor checks what the daemon needs. It looks at the version and the settings of Redis, at scripts, messages and replicas, and
-at the permissions of the user. It looks at the rate of the clock, at NATS and its stream, at the clock that clients share with
-the daemon, and at the state directory. Then it looks at the socket and the daemon, and says what to do about what is
-wrong. The settings are those of the daemon that runs where clients look for it, if that tells them: it does so to root
-and to its user. With flags of lockagent serve, and where no daemon runs, they are those of the command line, as
-lockagent serve would have them. If these are wrong, or the daemon that runs does not tell its own, it checks only what
-needs no settings. If they are wrong while a daemon runs, that is one more thing that it finds.
+		Long: `Doctor checks what the daemon needs. It looks at the version and the settings of Redis, at scripts, messages
+and replicas, and at the permissions of the user. It looks at the rate of the clock, at NATS and its stream, at the
+clock that clients share with the daemon, and at the state directory. Then it looks at the socket and the daemon, and
+says what to do about what is wrong. The settings are those of the daemon that runs where clients look for it, if that
+tells them: it does so to root and to its user. With flags of lockagent serve, and where no daemon runs, they are those
+of the command line, as lockagent serve would have them. If these are wrong, or the daemon that runs does not tell its
+own, it checks only what needs no settings. If they are wrong while a daemon runs, that is one more thing that it finds.
 
 It changes nothing. The exit code is 1 if something is wrong. A warning is about a bad day that may come, and does not
 change the exit code.`,

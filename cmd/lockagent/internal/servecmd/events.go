@@ -108,7 +108,8 @@ const epochRecord = "daemon/epoch"
 // nextEpoch counts a start of the agent. Each start before that has granted something is in the journal. One that could
 // not write the journal may be in the event log, which may be nil.
 func (s *server) nextEpoch(log *natslog.Reader) uint64 {
-	last, _ := strconv.ParseUint(string(s.before.Records[epochRecord]), 10, 64) // there is none in the journal of an older version
+	// The journal of an older version has no epoch.
+	last, _ := strconv.ParseUint(string(s.before.Records[epochRecord]), 10, 64)
 	if log != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), PublishTime)
 		defer cancel()
@@ -139,10 +140,15 @@ func (s *server) limitLog(server *natsserver.Server) {
 		s.logger.Warn("the event log has the limits of the settings, and cannot write them anew; "+
 			"see whether its disk is full, or read-only", "error", err)
 	case err != nil:
-		s.logger.Error("the event log keeps its old limits; set others with events.max_size and events.max_age, and start the daemon anew", "error", err)
+		s.logger.Error(
+			"the event log keeps its old limits; set others with events.max_size and events.max_age, and start the daemon anew",
+			"error", err,
+		)
 	case had != want:
-		s.logger.Info("the event log has other limits from now on", "old_max_size", config.Size(had.MaxBytes), "max_size", s.settings().Events.MaxSize,
-			"old_max_age", had.MaxAge, "max_age", want.MaxAge)
+		s.logger.Info(
+			"the event log has other limits from now on", "old_max_size", config.Size(had.MaxBytes), "max_size",
+			s.settings().Events.MaxSize, "old_max_age", had.MaxAge, "max_age", want.MaxAge,
+		)
 	}
 }
 
@@ -176,7 +182,9 @@ func noBound(size int64) int64 {
 
 // newForwarder returns the forwarder to the hub of the settings.
 func (s *server) newForwarder(local natslog.Connection) (*natslog.Forwarder, error) {
-	return natslog.NewForwarder(natslog.ForwardConfig{Source: natslog.ReaderConfig{Connection: local}, Hub: s.hub(), Logger: s.logger})
+	return natslog.NewForwarder(natslog.ForwardConfig{
+		Source: natslog.ReaderConfig{Connection: local}, Hub: s.hub(), Logger: s.logger,
+	})
 }
 
 // hub is where the events of all hosts are.
@@ -190,17 +198,30 @@ func (s *server) hub() natslog.ReaderConfig {
 // hubConnection is how the hub is reached. It has no logger.
 func hubConnection(hub *config.NATS) natslog.Connection {
 	return natslog.Connection{
-		URL: hub.URL, Creds: hub.Creds, Nkey: hub.Nkey, User: hub.User, PasswordFile: hub.PasswordFile, TokenFile: hub.TokenFile,
-		CA: hub.CA, Cert: hub.Cert, Key: hub.Key, ServerName: hub.ServerName, TLSFirst: hub.TLSFirst, Domain: hub.Domain,
+		URL: hub.URL, Creds: hub.Creds, Nkey: hub.Nkey, User: hub.User, PasswordFile: hub.PasswordFile,
+		TokenFile: hub.TokenFile, CA: hub.CA, Cert: hub.Cert, Key: hub.Key, ServerName: hub.ServerName,
+		TLSFirst: hub.TLSFirst, Domain: hub.Domain,
 		InboxPrefix: hub.InboxPrefix,
 	}
 }
 
 // hubSettings has the setting of each option that package natslog may call wrong.
 var hubSettings = map[string]string{
-	"URL": "nats.url", "Creds": "nats.creds", "Nkey": "nats.nkey", "User": "nats.user", "PasswordFile": "nats.password_file",
-	"TokenFile": "nats.token_file", "CA": "nats.ca", "Cert": "nats.cert", "Key": "nats.key", "ServerName": "nats.server_name",
-	"TLSFirst": "nats.tls_first", "Domain": "nats.domain", "InboxPrefix": "nats.inbox_prefix", "Stream": "nats.stream", "Prefix": "nats.prefix",
+	"URL":          "nats.url",
+	"Creds":        "nats.creds",
+	"Nkey":         "nats.nkey",
+	"User":         "nats.user",
+	"PasswordFile": "nats.password_file",
+	"TokenFile":    "nats.token_file",
+	"CA":           "nats.ca",
+	"Cert":         "nats.cert",
+	"Key":          "nats.key",
+	"ServerName":   "nats.server_name",
+	"TLSFirst":     "nats.tls_first",
+	"Domain":       "nats.domain",
+	"InboxPrefix":  "nats.inbox_prefix",
+	"Stream":       "nats.stream",
+	"Prefix":       "nats.prefix",
 }
 
 // badHub has an error about the hub speak of settings.
@@ -212,7 +233,10 @@ func (s *server) badHub(err error) error {
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && hubSettings[bad.Option] != "" {
 		what, err = hubSettings[bad.Option], errors.New(bad.Reason)
 	}
-	return &cli.Failure{Code: cli.ExitConfig, Err: fmt.Errorf("%s: %w", s.place(what), err), Try: "lockagent serve --nats " + config.Find("nats.url").Example}
+	return &cli.Failure{
+		Code: cli.ExitConfig, Err: fmt.Errorf("%s: %w", s.place(what), err),
+		Try: "lockagent serve --nats " + config.Find("nats.url").Example,
+	}
 }
 
 // forward runs the forwarder until the function that it returns is called. What the hub lacks then is forwarded by the

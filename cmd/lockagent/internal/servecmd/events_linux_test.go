@@ -36,7 +36,13 @@ func TestTheNextEpoch(t *testing.T) {
 		log    *natslog.Reader
 		want   uint64
 	}{
-		{"a", "", r, 6}, {"a", "4", r, 6}, {"a", "7", r, 8}, {"a", "7", nil, 8}, {"a", "", nil, 1}, {"b", "", r, 1}, {"b", "3", r, 4},
+		{"a", "", r, 6},
+		{"a", "4", r, 6},
+		{"a", "7", r, 8},
+		{"a", "7", nil, 8},
+		{"a", "", nil, 1},
+		{"b", "", r, 1},
+		{"b", "3", r, 4},
 	} {
 		j, before, err := journal.Open(filepath.Join(t.TempDir(), "journal"))
 		if err != nil {

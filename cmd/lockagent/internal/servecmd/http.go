@@ -56,7 +56,8 @@ func (s *status) routeForOperator(mux *http.ServeMux) {
 
 // routeWith is route that says the text of an error.
 func (s *status) routeWith(mux *http.ServeMux, text func(error) string) {
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") }) // a client that has gone
+	// The write fails if the client has gone.
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.ready(r.Context()); err != nil {
 			http.Error(w, text(err), http.StatusServiceUnavailable)
@@ -97,7 +98,9 @@ func (s *server) openOperator() error {
 	}
 	listener, err := socket.Listen(socket.Config{Path: path, Mode: 0o600, Remade: s.remade("operator's socket", path)})
 	if errors.Is(err, socket.ErrTaken) {
-		return &cli.Failure{Code: cli.ExitFailed, Err: err, Try: "lockagent serve --operator-socket " + cli.ShellWord(path+"2")}
+		return &cli.Failure{
+			Code: cli.ExitFailed, Err: err, Try: "lockagent serve --operator-socket " + cli.ShellWord(path+"2"),
+		}
 	}
 	if err != nil {
 		return &cli.Failure{Code: cli.ExitFailed, Err: err}

@@ -44,14 +44,20 @@ func (s *server) listen() (net.Listener, error) {
 	at := s.settings().Socket
 	group, err := groupNumber(at.Group)
 	if err != nil {
-		return nil, &cli.Failure{Code: cli.ExitConfig, Err: fmt.Errorf("socket.group: %w", err), Try: "getent group    (shows those that there are)"}
+		return nil, &cli.Failure{
+			Code: cli.ExitConfig, Err: fmt.Errorf("socket.group: %w", err), Try: "getent group    (shows those that there are)",
+		}
 	}
 	if err := s.makeSocketDir("socket.path", at.Path); err != nil {
 		return nil, err
 	}
-	listener, err := socket.Listen(socket.Config{Path: at.Path, Mode: at.Mode, Group: group, Remade: s.remade("socket", at.Path)})
+	listener, err := socket.Listen(socket.Config{
+		Path: at.Path, Mode: at.Mode, Group: group, Remade: s.remade("socket", at.Path),
+	})
 	if errors.Is(err, socket.ErrTaken) {
-		return nil, &cli.Failure{Code: cli.ExitFailed, Err: err, Try: "lockagent serve --socket " + cli.ShellWord(at.Path+"2")}
+		return nil, &cli.Failure{
+			Code: cli.ExitFailed, Err: err, Try: "lockagent serve --socket " + cli.ShellWord(at.Path+"2"),
+		}
 	}
 	if err != nil {
 		return nil, &cli.Failure{Code: cli.ExitFailed, Err: err}
@@ -81,7 +87,10 @@ func (s *server) makeSocketDir(key, path string) error {
 	}
 	if err := os.MkdirAll(filepath.Dir(path), mode); err != nil {
 		home, _ := os.UserHomeDir() // one where others may write is no place for a socket
-		return &cli.Failure{Code: cli.ExitFailed, Err: err, Try: "lockagent serve --socket " + cli.ShellWord(filepath.Join(home, "lockagent.sock"))}
+		return &cli.Failure{
+			Code: cli.ExitFailed, Err: err,
+			Try: "lockagent serve --socket " + cli.ShellWord(filepath.Join(home, "lockagent.sock")),
+		}
 	}
 	return nil
 }

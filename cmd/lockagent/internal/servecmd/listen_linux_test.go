@@ -10,7 +10,8 @@ import (
 	"github.com/lockagent/lockagent/internal/config"
 )
 
-// A daemon that cannot have the directory of its socket says how to start it where no other user can listen in its place.
+// A daemon that cannot have the directory of its socket says how to start it where no other user can listen in its
+// place.
 func TestTheSocketIsWhereOthersCannotListen(t *testing.T) {
 	home, file := t.TempDir(), filepath.Join(t.TempDir(), "file")
 	t.Setenv("HOME", home)
@@ -24,7 +25,8 @@ func TestTheSocketIsWhereOthersCannotListen(t *testing.T) {
 	s := &server{}
 	s.config.Store(settings)
 	err = s.makeSocketDir("socket.path", filepath.Join(file, "agent.sock"))
-	if f, ok := errors.AsType[*cli.Failure](err); !ok || f.Try != "lockagent serve --socket "+filepath.Join(home, "lockagent.sock") {
+	if f, ok := errors.AsType[*cli.Failure](err); !ok ||
+		f.Try != "lockagent serve --socket "+filepath.Join(home, "lockagent.sock") {
 		t.Errorf("%+v", err)
 	}
 }

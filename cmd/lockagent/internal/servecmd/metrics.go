@@ -41,8 +41,12 @@ func (s *server) measure() error {
 // measureDaemon makes the metrics of claims, and of what clients are refused.
 func measureDaemon(provider metric.MeterProvider, d *daemon.Daemon, a *access.Access) error {
 	m := telemetry.NewInstruments(provider)
-	claims := m.Number("lockagent.daemon.claims", "{claim}", "Claims of clients, by whether they hold their lock or wait for it.")
-	refused := m.Counter("lockagent.daemon.refused", "{request}", "Requests that the rules or the limits have refused, by the reason.")
+	claims := m.Number(
+		"lockagent.daemon.claims", "{claim}", "Claims of clients, by whether they hold their lock or wait for it.",
+	)
+	refused := m.Counter(
+		"lockagent.daemon.refused", "{request}", "Requests that the rules or the limits have refused, by the reason.",
+	)
 	ready := m.Number("lockagent.daemon.ready", "", "1 while locks can be granted, and else 0.")
 	if m.Err != nil {
 		return m.Err

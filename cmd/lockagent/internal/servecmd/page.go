@@ -26,7 +26,10 @@ func (s *server) openWeb() (err error) {
 		return nil
 	}
 	if s.web, err = net.Listen("tcp", where); err != nil {
-		return &cli.Failure{Code: cli.ExitFailed, Err: fmt.Errorf("%s: %w", s.place("web.listen"), err), Try: "lockagent serve --web 127.0.0.1:0    (takes any free port)"}
+		return &cli.Failure{
+			Code: cli.ExitFailed, Err: fmt.Errorf("%s: %w", s.place("web.listen"), err),
+			Try: "lockagent serve --web 127.0.0.1:0    (takes any free port)",
+		}
 	}
 	s.onClose(func() error { return closeListener(s.web) })
 	return nil
@@ -49,7 +52,8 @@ func (s *server) servePage() error {
 		hub = reader
 	}
 	s.daemon.ServePage(daemon.PageConfig{
-		Listener: s.web, Log: s.log.reader, Hub: hub, StoreName: s.where, Parts: s.log.parts(address.Redacted(s.settings().NATS.URL)),
+		Listener: s.web, Log: s.log.reader, Hub: hub, StoreName: s.where,
+		Parts:      s.log.parts(address.Redacted(s.settings().NATS.URL)),
 		AllowBreak: func() bool { return s.settings().Web.AllowBreak },
 		Host:       s.settings().Host, Names: []string{name},
 	})
@@ -58,7 +62,8 @@ func (s *server) servePage() error {
 	return nil
 }
 
-// hubReader reads the event log of the hub. It connects when somebody wants to read: a daemon does not wait for its hub.
+// hubReader reads the event log of the hub. It connects when somebody wants to read: a daemon does not wait for its
+// hub.
 type hubReader struct {
 	cfg natslog.ReaderConfig
 

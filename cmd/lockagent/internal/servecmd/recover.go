@@ -51,13 +51,17 @@ func (s *server) recoverLog() (*natsserver.Server, error) {
 	case before.Last > 0 && before.Stream != now.ID():
 		s.logger.Error("somebody has replaced the event log", "was", before.Stream, "is", now.ID())
 	case now.First > now.Last && before.Last > 0 && now.Limits.MaxAge == 0: // only age removes all of them
-		s.logger.Error("the event log has lost all of its messages; the locks do not depend on it", "had messages up to", before.Last)
+		s.logger.Error(
+			"the event log has lost all of its messages; the locks do not depend on it", "had messages up to", before.Last,
+		)
 	case now.Last < before.Last:
 		s.logger.Error("the event log has lost its end; the locks do not depend on it",
 			"had messages up to", before.Last, "has messages up to", now.Last)
 	}
 	if now.Missing > 0 {
-		s.logger.Error("the event log has messages that cannot be read; the locks do not depend on it", "messages", now.Missing)
+		s.logger.Error(
+			"the event log has messages that cannot be read; the locks do not depend on it", "messages", now.Missing,
+		)
 	}
 	return server, nil
 }

@@ -106,7 +106,8 @@ func serve(cmd *cobra.Command) (err error) {
 			return err
 		}
 	}
-	s.tell("Ready: "+s.daemon.Address()+", with the locks in "+s.where+"\nTry: curl --unix-socket "+cli.ShellWord(s.daemon.Address())+
+	s.tell("Ready: "+s.daemon.Address()+", with the locks in "+s.where+"\nTry: curl --unix-socket "+
+		cli.ShellWord(s.daemon.Address())+
 		" --json '{}' http://localhost/lockagent.v1.LookService/List\n",
 		"ready", "socket", s.daemon.Address(), "locks", s.where, "state", s.state.Path(), "agent", s.agent)
 	s.notify("READY=1", "STATUS=Serving "+s.daemon.Address())
@@ -185,8 +186,13 @@ func (s *server) drain() error {
 	s.notify("STOPPING=1", "STATUS=Waiting for claims to end",
 		fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (timeout+extendStop).Microseconds()))
 	if n := s.daemon.Counts(); n.Held+n.Waiting > 0 {
-		s.tell(fmt.Sprintf("Draining for up to %v: %d claims hold locks, and %d wait. Interrupt again to end at once.\n", timeout, n.Held, n.Waiting),
-			"draining", "timeout", timeout, "held", n.Held, "waiting", n.Waiting)
+		s.tell(
+			fmt.Sprintf(
+				"Draining for up to %v: %d claims hold locks, and %d wait. Interrupt again to end at once.\n", timeout, n.Held,
+				n.Waiting,
+			),
+			"draining", "timeout", timeout, "held", n.Held, "waiting", n.Waiting,
+		)
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), s.drained)
 	defer cancel()
@@ -256,7 +262,8 @@ func (s *server) beat() error {
 func (s *server) openState() error {
 	dir, err := state.Open(s.settings().StateDir)
 	if used, ok := errors.AsType[*state.InUseError](err); ok {
-		try := "lockagent serve --state-dir " + cli.ShellWord(used.Path+"2") + " --socket " + cli.ShellWord(s.settings().Socket.Path+"2")
+		try := "lockagent serve --state-dir " + cli.ShellWord(used.Path+"2") + " --socket " +
+			cli.ShellWord(s.settings().Socket.Path+"2")
 		return &cli.Failure{Code: cli.ExitFailed, Err: err, Try: try}
 	}
 	if err != nil {
@@ -304,13 +311,18 @@ func (s *server) missJournal() error {
 	if s.settings().Redis.URL == "" {
 		return &cli.Failure{
 			Code: cli.ExitFailed,
-			Err: fmt.Errorf("%w: %s; programs may have the locks, semaphores and latches that it had in memory; restore the file, or end these programs "+
-				"and begin with an empty directory", errNoJournal, s.state.Journal()),
-			Try: "mv " + cli.ShellWord(s.state.Path()) + " " + cli.ShellWord(s.state.Path()+".old") + "    (when no program has a lock of this daemon)",
+			Err: fmt.Errorf(
+				"%w: %s; programs may have the locks, semaphores and latches that it had in memory; restore the file, "+
+					"or end these programs and begin with an empty directory", errNoJournal, s.state.Journal(),
+			),
+			Try: "mv " + cli.ShellWord(s.state.Path()) + " " + cli.ShellWord(s.state.Path()+".old") +
+				"    (when no program has a lock of this daemon)",
 		}
 	}
-	s.logger.Error("the journal of the daemon before is missing; the locks in it are free when their leases have run out in Redis",
-		"journal", s.state.Journal(), "agent", s.agent)
+	s.logger.Error(
+		"the journal of the daemon before is missing; the locks in it are free when their leases have run out in Redis",
+		"journal", s.state.Journal(), "agent", s.agent,
+	)
 	return nil
 }
 

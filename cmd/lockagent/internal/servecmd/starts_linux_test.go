@@ -28,7 +28,9 @@ func TestAStartThatFailsAfterAnyPartKeepsTheClaims(t *testing.T) {
 		cmd := NewServe()
 		cmd.SetContext(t.Context())
 		cmd.SetErr(io.Discard)
-		flags := []string{"--socket", path, "--state-dir", path + ".state", "--operator-socket", path + ".op", "--web", "127.0.0.1:0"}
+		flags := []string{
+			"--socket", path, "--state-dir", path + ".state", "--operator-socket", path + ".op", "--web", "127.0.0.1:0",
+		}
 		if err := cmd.ParseFlags(flags); err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,9 @@ func (s *server) openStore() error {
 	if redis.URL == "" {
 		store := memstore.New()
 		s.onClose(store.Close)
-		remembered, err := daemon.Remember(store, s.journal, s.before, s.settings().Lease.Duration, s.settings().Lease.Margin, s.access.Quotas())
+		remembered, err := daemon.Remember(
+			store, s.journal, s.before, s.settings().Lease.Duration, s.settings().Lease.Margin, s.access.Quotas(),
+		)
 		if err != nil {
 			return err
 		}
@@ -50,7 +52,10 @@ func (s *server) openStore() error {
 	case errors.Is(err, errAsked):
 		return err
 	case errors.Is(err, lockagent.ErrBadURL), errors.Is(err, lockagent.ErrBadOption):
-		return &cli.Failure{Code: cli.ExitConfig, Err: fmt.Errorf("%s %s: %w", s.place("redis.url"), s.where, err), Try: "lockagent serve --redis " + cli.ExampleRedis}
+		return &cli.Failure{
+			Code: cli.ExitConfig, Err: fmt.Errorf("%s %s: %w", s.place("redis.url"), s.where, err),
+			Try: "lockagent serve --redis " + cli.ExampleRedis,
+		}
 	case err != nil:
 		return fmt.Errorf("%s %s: %w", s.place("redis.url"), s.where, err)
 	}
@@ -78,7 +83,10 @@ func (s *server) confirm() error {
 		return nil
 	}
 	lease := &s.settings().Lease
-	s.notify("STATUS=Asking Redis for what is held", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (2*lease.Duration+extendStart).Microseconds()))
+	s.notify(
+		"STATUS=Asking Redis for what is held",
+		fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (2*lease.Duration+extendStart).Microseconds()),
+	)
 	s.before.Agent.Confirm(s.cmd.Context(), s.store, lease.Duration, lease.Margin)
 	if s.cmd.Context().Err() != nil {
 		return errAsked
@@ -102,9 +110,14 @@ func (s *server) awaitRedis(open func(context.Context) (*redisstore.Store, error
 			return store, err
 		}
 		s.status.waits(err)
-		s.notify("STATUS=Waiting for Redis: "+cli.OneLine(err.Error()), fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extendStart.Microseconds()))
+		s.notify(
+			"STATUS=Waiting for Redis: "+cli.OneLine(err.Error()),
+			fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extendStart.Microseconds()),
+		)
 		if text := err.Error(); text != told {
-			s.logger.Warn("Redis is away, and the daemon waits for it", "setting", s.place("redis.url"), "redis", s.where, "error", err)
+			s.logger.Warn(
+				"Redis is away, and the daemon waits for it", "setting", s.place("redis.url"), "redis", s.where, "error", err,
+			)
 			told = text
 		}
 		select {
@@ -120,7 +133,10 @@ const extendStart = 6 * redisstore.DefaultDialTimeout
 
 // badFile is the error of a file that a setting of a section names.
 func badFile(section string, err error) error {
-	return &cli.Failure{Code: cli.ExitConfig, Err: fmt.Errorf("%s: %w", section, err), Try: "lockagent config show    (says which files the settings name)"}
+	return &cli.Failure{
+		Code: cli.ExitConfig, Err: fmt.Errorf("%s: %w", section, err),
+		Try: "lockagent config show    (says which files the settings name)",
+	}
 }
 
 // place is where a setting came from, for an error that speaks of it.

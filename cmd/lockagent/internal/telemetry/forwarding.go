@@ -13,7 +13,10 @@ import (
 func MeasureForwarding(provider metric.MeterProvider, stats func() natslog.ForwardStats) error {
 	m := NewInstruments(provider)
 	messages := m.Counter("lockagent.forward.messages", "{message}", "Messages of the source, by what became of them.")
-	behind := m.Number("lockagent.forward.behind", "{message}", "Messages of the source that the hub lacked when the last one was forwarded.")
+	behind := m.Number(
+		"lockagent.forward.behind", "{message}",
+		"Messages of the source that the hub lacked when the last one was forwarded.",
+	)
 	stalled := m.Number("lockagent.forward.stalled", "", "1 while nothing can be forwarded, and else 0.")
 	if m.Err != nil {
 		return m.Err

@@ -11,8 +11,8 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/tcppeer"
 )
 
-// fewConnections bounds the connections of the server of metrics: its descriptors are those that the rest of the process
-// needs. quotas are those of a daemon. A process that is none has its own.
+// fewConnections bounds the connections of the server of metrics: its descriptors are those that the rest of the
+// process needs. quotas are those of a daemon. A process that is none has its own.
 func fewConnections(l net.Listener, quotas *access.Access) net.Listener {
 	if quotas == nil {
 		quotas, _ = access.New(access.Config{ // without rules there is nothing wrong

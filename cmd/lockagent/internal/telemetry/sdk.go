@@ -43,7 +43,9 @@ const flushTime = 5 * time.Second
 
 // Export starts what --metrics and the environment ask for. measure makes the metrics of the verb. Call
 // stop in the end.
-func Export(cmd *cobra.Command, logger *slog.Logger, address string, measure func(otelmetric.MeterProvider) error) (stop func(), err error) {
+func Export(
+	cmd *cobra.Command, logger *slog.Logger, address string, measure func(otelmetric.MeterProvider) error,
+) (stop func(), err error) {
 	_, sdk, err := Start(cmd, logger, address, nil)
 	if err == nil && sdk.MeterProvider != nil {
 		err = measure(sdk.MeterProvider)
@@ -89,7 +91,9 @@ func Start(cmd *cobra.Command, logger *slog.Logger, metrics string, quotas *acce
 // asked reports whether the environment wants a signal to be exported: TRACES or
 // METRICS. By its own rules OpenTelemetry would export to this machine otherwise.
 func asked(signal string) bool {
-	for _, name := range []string{"OTEL_" + signal + "_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_" + signal + "_ENDPOINT"} {
+	for _, name := range []string{
+		"OTEL_" + signal + "_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_" + signal + "_ENDPOINT",
+	} {
 		if os.Getenv(name) != "" {
 			return true
 		}
@@ -100,7 +104,9 @@ func asked(signal string) bool {
 func describeProgram(ctx context.Context) (*resource.Resource, error) {
 	return resource.New(ctx,
 		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(), resource.WithService(),
-		resource.WithAttributes(attribute.String("service.name", "lockagent"), attribute.String("service.version", cli.ModuleVersion())),
+		resource.WithAttributes(
+			attribute.String("service.name", "lockagent"), attribute.String("service.version", cli.ModuleVersion()),
+		),
 		resource.WithFromEnv(), // which has the last word
 	)
 }
@@ -154,7 +160,10 @@ func (t *SDK) startMetrics(ctx context.Context, program *resource.Resource, addr
 }
 
 func (t *SDK) badEnvironment(variable string, err error) error {
-	return &cli.Failure{Code: cli.ExitUsage, Err: fmt.Errorf("the environment has %s=%s: %w", variable, os.Getenv(variable), err), Try: variable + "=otlp " + cli.Again(t.cmd)}
+	return &cli.Failure{
+		Code: cli.ExitUsage, Err: fmt.Errorf("the environment has %s=%s: %w", variable, os.Getenv(variable), err),
+		Try: variable + "=otlp " + cli.Again(t.cmd),
+	}
 }
 
 // Close sends what has not been sent yet. Trouble with that is no failure of the

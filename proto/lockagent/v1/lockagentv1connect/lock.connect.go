@@ -61,7 +61,8 @@ type LockServiceClient interface {
 	// it as lost from its deadline on.
 	Acquire(context.Context, *v1.AcquireRequest) (*connect.ServerStreamForClient[v1.ClaimEvent], error)
 	// Attach goes on with a claim whose stream has ended by a restart of the daemon, or that is
-	// detached. Its stream is the claim from then on: neither ttl nor for_pid ends it. An earlier stream of the claim ends without Ended.
+	// detached. Its stream is the claim from then on: neither ttl nor for_pid ends it. An earlier stream of the claim
+	// ends without Ended.
 	Attach(context.Context, *v1.AttachRequest) (*connect.ServerStreamForClient[v1.ClaimEvent], error)
 	// Release ends a claim. A claim that has ended already is no error.
 	Release(context.Context, *v1.ReleaseRequest) (*v1.ReleaseResponse, error)
@@ -72,11 +73,12 @@ type LockServiceClient interface {
 	Bind(context.Context, *v1.BindRequest) (*v1.BindResponse, error)
 	// Check tells whether the lock is held with a token through this daemon.
 	Check(context.Context, *v1.CheckRequest) (*v1.CheckResponse, error)
-	// Link opens a link: one stream for all claims of a client, in place of a stream for each. It tells what becomes of them. When it
-	// ends, all of them end, as that of Acquire ends one. The first message has the id of the link.
+	// Link opens a link: one stream for all claims of a client, in place of a stream for each. It tells what becomes of
+	// them. When it ends, all of them end, as that of Acquire ends one. The first message has the id of the link.
 	Link(context.Context, *v1.LinkRequest) (*connect.ServerStreamForClient[v1.LinkNews], error)
 	// Submit carries what a client wants of its link. The daemon does it in the order in which it was sent. The answers
-	// come over the link. The call needs HTTP/2, and ends with its link. If it is refused, the link ends with the same error.
+	// come over the link. The call needs HTTP/2, and ends with its link. If it is refused, the link ends with the same
+	// error.
 	Submit(context.Context) (*connect.ClientStreamForClientSimple[v1.SubmitRequest, v1.SubmitResponse], error)
 }
 
@@ -218,7 +220,8 @@ type LockServiceHandler interface {
 	// it as lost from its deadline on.
 	Acquire(context.Context, *v1.AcquireRequest, *connect.ServerStream[v1.ClaimEvent]) error
 	// Attach goes on with a claim whose stream has ended by a restart of the daemon, or that is
-	// detached. Its stream is the claim from then on: neither ttl nor for_pid ends it. An earlier stream of the claim ends without Ended.
+	// detached. Its stream is the claim from then on: neither ttl nor for_pid ends it. An earlier stream of the claim
+	// ends without Ended.
 	Attach(context.Context, *v1.AttachRequest, *connect.ServerStream[v1.ClaimEvent]) error
 	// Release ends a claim. A claim that has ended already is no error.
 	Release(context.Context, *v1.ReleaseRequest) (*v1.ReleaseResponse, error)
@@ -229,11 +232,12 @@ type LockServiceHandler interface {
 	Bind(context.Context, *v1.BindRequest) (*v1.BindResponse, error)
 	// Check tells whether the lock is held with a token through this daemon.
 	Check(context.Context, *v1.CheckRequest) (*v1.CheckResponse, error)
-	// Link opens a link: one stream for all claims of a client, in place of a stream for each. It tells what becomes of them. When it
-	// ends, all of them end, as that of Acquire ends one. The first message has the id of the link.
+	// Link opens a link: one stream for all claims of a client, in place of a stream for each. It tells what becomes of
+	// them. When it ends, all of them end, as that of Acquire ends one. The first message has the id of the link.
 	Link(context.Context, *v1.LinkRequest, *connect.ServerStream[v1.LinkNews]) error
 	// Submit carries what a client wants of its link. The daemon does it in the order in which it was sent. The answers
-	// come over the link. The call needs HTTP/2, and ends with its link. If it is refused, the link ends with the same error.
+	// come over the link. The call needs HTTP/2, and ends with its link. If it is refused, the link ends with the same
+	// error.
 	Submit(context.Context, *connect.ClientStream[v1.SubmitRequest]) (*v1.SubmitResponse, error)
 }
 

@@ -55,8 +55,9 @@ type LookServiceClient interface {
 	Watch(context.Context, *v1.WatchRequest) (*connect.ServerStreamForClient[v1.WatchEvent], error)
 	// GetLog tells what the daemon's event log has. It is for those who may operate the daemon.
 	GetLog(context.Context, *v1.GetLogRequest) (*v1.GetLogResponse, error)
-	// ReadLog delivers the records of the daemon's event log as the log has them, in its order. It ends with those that were there when it was called,
-	// or goes on with those to come. All of the log is for those who may operate the daemon, and the events of some locks for those who may watch them.
+	// ReadLog delivers the records of the daemon's event log as the log has them, in its order. It ends with those that
+	// were there when it was called, or goes on with those to come. All of the log is for those who may operate the
+	// daemon, and the events of some locks for those who may watch them.
 	ReadLog(context.Context, *v1.ReadLogRequest) (*connect.ServerStreamForClient[v1.ReadLogResponse], error)
 }
 
@@ -160,8 +161,9 @@ type LookServiceHandler interface {
 	Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchEvent]) error
 	// GetLog tells what the daemon's event log has. It is for those who may operate the daemon.
 	GetLog(context.Context, *v1.GetLogRequest) (*v1.GetLogResponse, error)
-	// ReadLog delivers the records of the daemon's event log as the log has them, in its order. It ends with those that were there when it was called,
-	// or goes on with those to come. All of the log is for those who may operate the daemon, and the events of some locks for those who may watch them.
+	// ReadLog delivers the records of the daemon's event log as the log has them, in its order. It ends with those that
+	// were there when it was called, or goes on with those to come. All of the log is for those who may operate the
+	// daemon, and the events of some locks for those who may watch them.
 	ReadLog(context.Context, *v1.ReadLogRequest, *connect.ServerStream[v1.ReadLogResponse]) error
 }
 

@@ -43,7 +43,8 @@ const (
 type OperateServiceClient interface {
 	// Break frees a lock, whoever holds it. Its holders are told that they have lost it.
 	Break(context.Context, *v1.BreakRequest) (*v1.BreakResponse, error)
-	// Drain ends the taking of claims, and waits until the last claim has ended, or the time has passed. It can be taken back.
+	// Drain ends the taking of claims, and waits until the last claim has ended, or the time has passed. It can be taken
+	// back.
 	Drain(context.Context, *v1.DrainRequest) (*v1.DrainResponse, error)
 }
 
@@ -101,7 +102,8 @@ func (c *operateServiceClient) Drain(ctx context.Context, req *v1.DrainRequest) 
 type OperateServiceHandler interface {
 	// Break frees a lock, whoever holds it. Its holders are told that they have lost it.
 	Break(context.Context, *v1.BreakRequest) (*v1.BreakResponse, error)
-	// Drain ends the taking of claims, and waits until the last claim has ended, or the time has passed. It can be taken back.
+	// Drain ends the taking of claims, and waits until the last claim has ended, or the time has passed. It can be taken
+	// back.
 	Drain(context.Context, *v1.DrainRequest) (*v1.DrainResponse, error)
 }
 

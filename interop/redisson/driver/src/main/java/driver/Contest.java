@@ -4,7 +4,10 @@ import java.util.concurrent.locks.LockSupport;
 
 import org.redisson.api.RBucket;
 
-/** A counter in Redis that holders of a lock increment, by reading and writing it: without the lock, increments get lost. */
+/**
+ * A counter in Redis that holders of a lock increment, by reading and writing it: without the lock, increments get
+ * lost.
+ */
 final class Contest {
     private Contest() {}
 

@@ -6,13 +6,19 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.function.Function;
 
-/** The commands of one kind of object. Their names begin with the kind, and their first argument is the name of the object. */
+/**
+ * The commands of one kind of object. Their names begin with the kind, and their first argument is the name of the
+ * object.
+ */
 final class Kind<T> {
     private final Map<String, Command> commands;
     private final String kind;
     private final Function<String, T> objects;
 
-    /** Every thread keeps its handles, as a program would: the handle of a lock knows the lease that was last asked for. */
+    /**
+     * Every thread keeps its handles, as a program would: the handle of a lock knows the lease that was last asked
+     * for.
+     */
     private final ThreadLocal<Map<String, T>> handles = ThreadLocal.withInitial(HashMap::new);
 
     Kind(Map<String, Command> commands, String kind, Function<String, T> objects) {
@@ -24,7 +30,9 @@ final class Kind<T> {
     /** Adds a command whose value is what the object returns. Null is no value. */
     Kind<T> ask(String command, Question<T> question) {
         commands.put(kind + "." + command, words -> Objects.toString(
-                question.ask(handles.get().computeIfAbsent(words.get(0), objects), new Arguments(words.subList(1, words.size()))), ""));
+                question.ask(
+                        handles.get().computeIfAbsent(words.get(0), objects),
+                        new Arguments(words.subList(1, words.size()))), ""));
         return this;
     }
 

@@ -47,8 +47,11 @@ final class Locks {
                 .ask("remaining", (lock, of) -> lock.remainTimeToLive());
     }
 
-    /** Looks up a kind that Redisson has since 4.4.0. An older one gets no such commands, but the same driver compiles. */
-    private static void registerNewer(Map<String, Command> commands, RedissonClient redisson, String kind, String method) {
+    /**
+     * Looks up a kind that Redisson has since 4.4.0. An older one gets no such commands, but the same driver compiles.
+     */
+    private static void registerNewer(
+            Map<String, Command> commands, RedissonClient redisson, String kind, String method) {
         Method get;
         try {
             get = RedissonClient.class.getMethod(method, String.class);

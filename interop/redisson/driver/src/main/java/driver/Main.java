@@ -58,8 +58,8 @@ public final class Main {
     }
 
     /**
-     * Makes a client. Arguments: the watchdog timeout in ms, "single", "cluster" or "sentinel", and the addresses. Among
-     * them may be user=NAME, password=TEXT and ahead=MS, and for Sentinels set=NAME, which names what they watch.
+     * Makes a client. Arguments: the watchdog timeout in ms, "single", "cluster" or "sentinel", and the addresses.
+     * Among them may be user=NAME, password=TEXT and ahead=MS, and for Sentinels set=NAME, which names what they watch.
      */
     private static Client connect(List<String> args, Config config) {
         config.setLockWatchdogTimeout(Long.parseLong(args.get(0)));

@@ -22,7 +22,10 @@ import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 
-/** Threads that acquire one thing again and again, for some time. It tells how often they were granted it, and how long they waited. */
+/**
+ * Threads that acquire one thing again and again, for some time. It tells how often they were granted it, and how long
+ * they waited.
+ */
 final class Rush {
     private final RBucket<String> counter; // or null
     private final AtomicLong grants = new AtomicLong();
@@ -33,8 +36,8 @@ final class Rush {
     private final AtomicLong served = new AtomicLong(); // threads that were granted it at least once
 
     /**
-     * Adds a command for each way to acquire. Its arguments: name, threads, time in ms, hold in microseconds, and maybe a
-     * counter that each holder increments.
+     * Adds a command for each way to acquire. Its arguments: name, threads, time in ms, hold in microseconds, and maybe
+     * a counter that each holder increments.
      */
     static void register(Map<String, Command> commands, RedissonClient redisson) {
         BiConsumer<String, Function<String, Way>> add = (command, way) ->
@@ -137,7 +140,8 @@ final class Rush {
         } finally {
             pool.shutdownNow();
         }
-        return grants + " " + NANOSECONDS.toMillis(longest.get()) + " " + refused + " " + NANOSECONDS.toMillis(without.get()) + " " + served;
+        return grants + " " + NANOSECONDS.toMillis(longest.get()) + " " + refused
+                + " " + NANOSECONDS.toMillis(without.get()) + " " + served;
     }
 
     private Void rush(Way way, long end, long hold) throws InterruptedException {

@@ -26,7 +26,8 @@ final class Semaphores {
                 .ask("trySetPermits", (permits, of) -> permits.trySetPermits(of.number(0)))
                 .tell("setPermits", (permits, of) -> permits.setPermits(of.number(0)))
                 .tell("addPermits", (permits, of) -> permits.addPermits(of.number(0)))
-                .ask("acquire", (permits, of) -> String.join(",", permits.acquire(of.number(0), of.ms(1), MILLISECONDS)))
+                .ask("acquire", (permits, of) -> String.join(",",
+                        permits.acquire(of.number(0), of.ms(1), MILLISECONDS)))
                 .ask("tryAcquire", (permits, of) -> String.join(",",
                         permits.tryAcquire(of.number(0), of.ms(1), of.ms(2), MILLISECONDS)))
                 .tell("release", (permits, of) -> permits.release(of.text(0)))
