@@ -19,8 +19,8 @@ var (
 	ErrHeld = errors.New("lockagent: lock is held")
 
 	// ErrGrace answers a request that does not wait (a try), or a break, while the store waits for the holders of
-	// before, because it may have forgotten them. It also answers a change of permits that has waited for half a minute.
-	// The error is a [*GraceError]. It is [ErrStoreUnavailable] as well.
+	// before, because it may have forgotten them. It also answers a change of permits, which then has changed nothing. The
+	// error is a [*GraceError]. It is [ErrStoreUnavailable] as well.
 	ErrGrace = errors.New("lockagent: the store waits for the holders of before")
 
 	// ErrTimeout answers a request whose wait passed, or whose context reached its

@@ -71,7 +71,7 @@ func (p *GracePeriod) Equal(other *GracePeriod) bool {
 
 // GraceError answers a request that does not wait (a try), or a break, if the store is in a grace period: it may have
 // forgotten tenures, and grants nothing new until their agents had time to come back. Nobody knows whether the lock is
-// held. It also answers a change of permits that has waited in vain for the end of the period.
+// held. It also answers a change of permits, which then has changed nothing.
 type GraceError struct {
 	Name Name
 	Left time.Duration // how long the grace period may still last; most often it ends within a second

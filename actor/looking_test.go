@@ -215,73 +215,49 @@ func changesToldOf(w *witness) (told []string) {
 	return told
 }
 
-// A change waits until a grace period is over. Then it is made once, and the events tell of it once.
-func TestAChangeWaitsForTheEndOfAGracePeriod(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, w := memstore.New(), &witness{}
-		a := start(t, Config{Store: store, Recorder: w})
-		store.SetOutage(&lockagent.GraceError{Name: "door", Left: 20 * time.Second})
-		add := lockagent.PermitsRequest{Name: "door", Kind: lockagent.Semaphore, Op: lockagent.AddPermits, N: 3}
-		change := a.Permits(background, add)
-		time.Sleep(20 * time.Second)
-		silent(t, "the change", change)
-		store.SetOutage(nil)
-		over := time.Now()
-		if r := await(t, "the change", change); r.Err != nil || !r.Value.Done || r.Value.Free != 3 {
-			t.Errorf("%+v, %v", r.Value, r.Err)
-		}
-		if waited := time.Since(over); waited > graceRetry { // on the clock of the bubble
-			t.Errorf("made %v after the end", waited)
-		}
-		if told := changesToldOf(w); !slices.Equal(told, []string{"add 3: "}) {
-			t.Errorf("the events tell of %q", told)
-		}
-	})
-}
-
-// A change that was refused because of a grace period was not made, and no event tells of it. If another call for it
-// may have been, one event does.
+// A grace period refuses a change at once, and no event tells of the change. If a call before may have made the change,
+// one event does, and the error does not say that nothing has changed.
 func TestAChangeThatAGracePeriodRefuses(t *testing.T) {
-	quit := errors.New("quit")
 	grace := &lockagent.GraceError{Name: "door", Left: time.Hour}
+	add := lockagent.PermitsRequest{Name: "door", Kind: lockagent.Semaphore, Op: lockagent.AddPermits, N: 3}
 	for name, c := range map[string]struct {
-		before error // of the first call
-		give   func(a *Agent, cancel context.CancelCauseFunc)
-		want   []error
-		told   int
+		before error         // of the first call
+		ends   time.Duration // when the period does; 0 if the change ends first
+		lasts  time.Duration
+		want   error
+		told   []string
 	}{
-		"the period lasts":    {grace, nil, []error{lockagent.ErrGrace, lockagent.ErrStoreUnavailable}, 0},
-		"its context ends":    {grace, func(_ *Agent, c context.CancelCauseFunc) { c(quit) }, []error{quit}, 0},
-		"the agent is closed": {grace, func(a *Agent, _ context.CancelCauseFunc) { _ = a.Close() }, []error{grace}, 0},
-		"the first call may have taken effect": {
-			lockagent.ErrStoreUnavailable, nil, []error{lockagent.ErrStoreUnavailable}, 1,
+		"the first call": {grace, 0, 0, lockagent.ErrGrace, nil},
+		"one after a call without an answer": {
+			lockagent.ErrStoreUnavailable, 0, changeFor, lockagent.ErrStoreUnavailable,
+			[]string{"add 3: " + lockagent.ErrStoreUnavailable.Error()},
+		},
+		"one after a call without an answer, until the period ends": {
+			lockagent.ErrStoreUnavailable, 5 * time.Second, 5*time.Second + GraceRetry, nil, []string{"add 3: "},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store, w := memstore.New(), &witness{}
 				a := start(t, Config{Store: store, Recorder: w})
-				ctx, cancel := context.WithCancelCause(background)
-				defer cancel(nil)
+				began := time.Now()
 				store.SetOutage(c.before)
-				change := a.Permits(ctx, changeOfPermits)
+				change := a.Permits(background, add)
 				synctest.Wait()
 				store.SetOutage(grace)
-				if c.give != nil {
-					time.Sleep(time.Second)
-					c.give(a, cancel)
+				if c.ends > 0 {
+					time.Sleep(c.ends)
+					store.SetOutage(nil)
 				}
 				r := <-change
-				if c.told > 0 && errors.Is(r.Err, lockagent.ErrGrace) {
-					t.Errorf("%v says that nothing was changed", r.Err)
+				if !errors.Is(r.Err, c.want) || errors.Is(r.Err, lockagent.ErrGrace) != (c.told == nil) {
+					t.Errorf("%v, want %v", r.Err, c.want)
 				}
-				for _, want := range c.want {
-					if !errors.Is(r.Err, want) {
-						t.Errorf("%v, want %v", r.Err, want)
-					}
+				if lasted := time.Since(began); lasted > c.lasts || lasted < c.lasts-GraceRetry {
+					t.Errorf("told after %v, want %v", lasted, c.lasts)
 				}
-				if told := changesToldOf(w); len(told) != c.told {
-					t.Errorf("the events tell of %q", told)
+				if told := changesToldOf(w); !slices.Equal(told, c.told) {
+					t.Errorf("the events tell of %q, want %q", told, c.told)
 				}
 			})
 		})

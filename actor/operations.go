@@ -1,7 +1,6 @@
 package actor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -15,7 +14,8 @@ import (
 // the store has answered. Nothing keeps the name from being used meanwhile. Close waits for the answer.
 //
 // The call is made again until the store has answered, or its time is over. Between two calls, the end of ctx or of the
-// agent ends it. If the store panics, the call may have taken effect or not.
+// agent ends it. If the store panics, the call may have taken effect or not. A grace period refuses a call, which then
+// has no effect: the call is made again only if one before it may have had one.
 type directCall[R any] struct {
 	agent *Agent
 	ctx   context.Context
@@ -26,7 +26,6 @@ type directCall[R any] struct {
 	until   time.Time
 	tries   int
 	leave   func() bool // ends the watch on ctx, between two calls
-	failed  error       // of the last call
 	unsure  error       // of the last call that may have taken effect or not; nil if there was none
 	uncount func()      // tells the registry that the call is over
 }
@@ -57,20 +56,18 @@ func (c *directCall[R]) try() {
 }
 
 func (c *directCall[R]) replied(reply R, err error) {
-	if err == nil || lockagent.Definite(err) {
+	refused := errors.Is(err, lockagent.ErrGrace)
+	if err == nil || lockagent.Definite(err) || refused && c.unsure == nil {
 		c.end(reply, err)
 		return
 	}
-	c.failed = err
-	most := retryMax
-	if errors.Is(err, lockagent.ErrGrace) {
-		most = graceRetry
-	} else {
-		c.unsure = err // a call that a grace period refuses has no effect
+	most := GraceRetry
+	if !refused {
+		most, c.unsure = retryMax, err
 	}
 	pause := min(retryMin<<min(c.tries, 16), most)
 	if !time.Now().Add(pause).Before(c.until) {
-		c.end(reply, cmp.Or(c.unsure, err))
+		c.end(reply, c.unsure)
 		return
 	}
 	c.tries++
@@ -83,7 +80,7 @@ func (c *directCall[R]) again() {
 	switch {
 	case !c.leave(): // ctx has ended, and the call is answered
 	case c.agent.registry.closed.Load():
-		c.giveUp(cmp.Or(c.unsure, c.failed))
+		c.giveUp(c.unsure)
 	default:
 		c.try()
 	}
@@ -117,9 +114,9 @@ func answered[R any](err error) <-chan lockagent.Result[R] {
 	return out
 }
 
-// graceRetry is the longest pause in a grace period, which most often ends within a second. Nobody tells a change of its
-// end.
-const graceRetry = 100 * time.Millisecond
+// GraceRetry is the longest pause before a change of permits is made again that a grace period has refused. Nobody tells
+// a change of the end of the period, which most often comes within a second.
+const GraceRetry = 100 * time.Millisecond
 
 // changeFor bounds the time in which a change of permits is made again. The store remembers a change
 // for a minute, and the last call may arrive late.
@@ -128,8 +125,9 @@ const changeFor = 30 * time.Second
 // Permits reads or changes the permits of a semaphore. The agent sets req.Change. It makes the
 // call again until the store has answered, ctx ends, or half a minute has passed. However often it
 // does, a change counts once. The error is then [lockagent.ErrStoreUnavailable], or the cause of ctx: the
-// change may have taken effect. So a change waits for the end of a grace period. Neither to read nor to change is a use
-// of the name. The channel is like that of [Agent.Break].
+// change may have taken effect. A grace period refuses a change at once, unless a call before had no answer. If the
+// error is a [*lockagent.GraceError], nothing has changed. Neither to read nor to change is a use of the name. The
+// channel is like that of [Agent.Break].
 func (a *Agent) Permits(
 	ctx context.Context, req lockagent.PermitsRequest,
 ) <-chan lockagent.Result[lockagent.PermitsReply] {

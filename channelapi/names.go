@@ -47,8 +47,8 @@ type (
 	WaitError = lockagent.WaitError
 	// HeldError answers a request with [Try] for a lock that is held.
 	HeldError = lockagent.HeldError
-	// GraceError answers a request with [Try] while the store waits for the holders of before, because it may have
-	// forgotten them. It tells how long that may last.
+	// GraceError answers a request with [Try], a break or a change of permits while the store waits for the holders of
+	// before, because it may have forgotten them. It tells how long that may last.
 	GraceError = lockagent.GraceError
 	// LostError says how a hold was lost. It is the cause of the grant's context, and the
 	// outcome of a later release.
@@ -76,8 +76,8 @@ var (
 	// [*HeldError].
 	ErrHeld = lockagent.ErrHeld
 	// ErrGrace: the store waits for the holders of before, because it may have forgotten them, and the request has
-	// [Try], or is a break, or a change of permits that has waited for half a minute. The error is a [*GraceError], which
-	// is ErrStoreUnavailable as well.
+	// [Try], or is a break, or a change of permits that has waited for half a minute, and has changed nothing. The error
+	// is a [*GraceError], which is ErrStoreUnavailable as well.
 	ErrGrace = lockagent.ErrGrace
 	// ErrNotGranted: the channel delivered its grant before, or the agent took the grant back.
 	ErrNotGranted = lockagent.ErrNotGranted

@@ -2,6 +2,7 @@ package channelapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -137,8 +138,8 @@ func (p *permits) StatusAsync(ctx context.Context) <-chan Result[PermitsStatus] 
 // TrySetPermits and the other methods that change a number make sure that the change counts once,
 // also if the store is silent for a while. If ctx ends first, they return the cause of ctx. If the
 // store is silent for too long, the error is [ErrStoreUnavailable]. In both cases the change may have
-// taken effect. If the store waits for the holders of before, so does the change: usually for less than a second. After
-// half a minute the error is a [*GraceError].
+// taken effect. If the store waits for the holders of before, so does the change: usually for less than a second. If
+// the store has refused the change for half a minute, the error is a [*GraceError], and nothing has changed.
 func (p *permits) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	return answer(ctx, p.TrySetPermitsAsync(ctx, n))
 }
@@ -233,7 +234,11 @@ func changed(ctx context.Context, p *Permits, req lockagent.PermitsRequest) <-ch
 	})
 }
 
-// operate reads or changes the numbers of a semaphore. read makes the value of the reply.
+// graceFor bounds the time for which a change waits for the end of a grace period.
+const graceFor = 30 * time.Second
+
+// operate reads or changes the numbers of a semaphore. read makes the value of the reply. A change that a grace period
+// refuses has no effect, so it is made again.
 func operate[T any](
 	ctx context.Context, p *permits, req lockagent.PermitsRequest, read func(lockagent.PermitsReply) (T, error),
 ) <-chan Result[T] {
@@ -248,6 +253,14 @@ func operate[T any](
 	reply := p.of.locks.agent.Permits(ctx, req)
 	return async(func() (out Result[T]) {
 		r := <-reply
+		for until := time.Now().Add(graceFor); errors.Is(r.Err, ErrGrace) && time.Now().Before(until); {
+			select {
+			case <-time.After(actor.GraceRetry):
+				r = <-p.of.locks.agent.Permits(ctx, req)
+			case <-ctx.Done():
+				return Result[T]{Err: lockagent.CauseOf(ctx)}
+			}
+		}
 		if out.Err = r.Err; r.Err == nil {
 			out.Value, out.Err = read(r.Value)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
@@ -440,5 +441,66 @@ func TestZeroSemaphores(t *testing.T) {
 		wantErr(t, "Status", err, channelapi.ErrBadOption)
 		_, err = p.AddPermits(t.Context(), 1)
 		wantErr(t, "AddPermits", err, channelapi.ErrBadOption)
+	}
+}
+
+// A change waits until a grace period is over. If the change is given up before, nothing has changed.
+func TestAChangeInAGracePeriod(t *testing.T) {
+	grace := &lockagent.GraceError{Name: name, Left: time.Hour}
+	quit := errors.New("quit")
+	for what, c := range map[string]struct {
+		give  func(store *memstore.Store, locks *channelapi.Locks, cancel context.CancelCauseFunc) // after 20 s
+		lasts time.Duration
+		want  []error
+	}{
+		"the period ends": {
+			func(store *memstore.Store, _ *channelapi.Locks, _ context.CancelCauseFunc) { store.SetOutage(nil) },
+			20 * time.Second, nil,
+		},
+		"the period lasts": {
+			func(*memstore.Store, *channelapi.Locks, context.CancelCauseFunc) {}, 30 * time.Second, []error{channelapi.ErrGrace},
+		},
+		"the context ends": {
+			func(_ *memstore.Store, _ *channelapi.Locks, cancel context.CancelCauseFunc) { cancel(quit) }, 20 * time.Second,
+			[]error{quit},
+		},
+		"the agent is closed": {
+			func(_ *memstore.Store, locks *channelapi.Locks, _ context.CancelCauseFunc) { _ = locks.Close() }, 20 * time.Second,
+			[]error{channelapi.ErrClosed},
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				locks, other := openWith(t, channelapi.Config{Store: store}), openOver(t, store)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				began := time.Now()
+				store.SetOutage(grace)
+				change := locks.Semaphore(name).AddPermitsAsync(ctx, 3)
+				time.Sleep(20 * time.Second)
+				c.give(store, locks, cancel)
+				r := <-change
+				for _, want := range c.want {
+					if !errors.Is(r.Err, want) {
+						t.Errorf("%v, want %v", r.Err, want)
+					}
+				}
+				// Nobody tells a change of the end of the period, so it looks each tenth of a second.
+				if lasted := time.Since(began) - c.lasts; lasted < 0 || lasted > actor.GraceRetry {
+					t.Errorf("told %v after %v", lasted, c.lasts)
+				}
+				store.SetOutage(nil)
+				free := 3
+				if c.want != nil {
+					free = 0
+				} else if r.Err != nil || r.Value != free {
+					t.Errorf("%d, %v", r.Value, r.Err)
+				}
+				if s, err := other.Semaphore(name).Status(t.Context()); err != nil || s.Free != free {
+					t.Errorf("%d permits are free, want %d: %v", s.Free, free, err)
+				}
+			})
+		})
 	}
 }

@@ -134,3 +134,16 @@ func TestSlotsInAGracePeriod(t *testing.T) {
 		d.Close()
 	}
 }
+
+// The verb slots waits as well.
+func TestChangeOfSlotsInAGracePeriod(t *testing.T) {
+	counts := &forgetfulCounts{}
+	service, handler := lockagentv1connect.NewCountServiceHandler(counts)
+	var out bytes.Buffer
+	cmd := NewSlots()
+	cmd.SetArgs([]string{"--socket", serve(t, service, handler), "door", "2"})
+	cmd.SetOut(&out)
+	if err := cmd.ExecuteContext(t.Context()); err != nil || out.String() != "2\n" || counts.calls.Load() != 3 {
+		t.Errorf("%q after %d calls: %v", &out, counts.calls.Load(), err)
+	}
+}

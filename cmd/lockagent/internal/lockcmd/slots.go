@@ -33,8 +33,8 @@ func (h *holding) provide(d *client.Daemon, name lockagent.Name, asked *opening,
 	if left := asked.silence(); left >= 0 {
 		defer time.AfterFunc(left, func() { cancel(silentFailure(d, asked)) }).Stop()
 	}
-	// The daemon waits for its store: that may be away, or wait for the holders of before. A request that may wait does so
-	// for as long as it would wait for the lock.
+	// The store may be away, or wait for the holders of before. A request that may wait does so for as long as it would
+	// wait for the lock.
 	patience := func(err error) time.Duration {
 		if cli.CodeOf(err) == cli.ExitUnavailable && !follow.Leaves(err) && !asked.try {
 			return cmp.Or(asked.wait, lockagent.MaxLease)
@@ -43,7 +43,9 @@ func (h *holding) provide(d *client.Daemon, name lockagent.Name, asked *opening,
 	}
 	var set int32
 	err := follow.Repeat(ctx, patience, func() (err error) {
-		set, err = slotsOf(ctx, d, &lockagentv1.PermitsRequest{Name: string(name), Op: lockagentv1.PermitsOp_PERMITS_OP_TRY_SET, N: slots})
+		set, err = slotsOf(ctx, d, &lockagentv1.PermitsRequest{
+			Name: string(name), Op: lockagentv1.PermitsOp_PERMITS_OP_TRY_SET, N: slots,
+		})
 		return err
 	})
 	if err != nil {
@@ -53,7 +55,9 @@ func (h *holding) provide(d *client.Daemon, name lockagent.Name, asked *opening,
 		word := cli.ShellWord(string(name))
 		return h.giveBack(&cli.Failure{
 			Code: cli.ExitUsage, Err: fmt.Errorf("%s has %d slots, not %d", word, set, slots),
-			Try: fmt.Sprintf("lockagent lock --slots %d %s true    (lockagent slots %s %d changes the number)", set, word, word, slots),
+			Try: fmt.Sprintf(
+				"lockagent lock --slots %d %s true    (lockagent slots %s %d changes the number)", set, word, word, slots,
+			),
 		})
 	}
 	return nil
@@ -64,7 +68,11 @@ func slotsOf(ctx context.Context, d *client.Daemon, req *lockagentv1.PermitsRequ
 	req.Kind = lockagentv1.Kind_KIND_PERMITS
 	r, err := d.Counts.Permits(ctx, req)
 	if other, ok := errors.AsType[*lockagent.KindError](wire.Refused(err)); ok {
-		return 0, &cli.Failure{Code: cli.ExitUsage, Err: fmt.Errorf("%q has no slots: it is in use as %s; choose another name for one of them", other.Name, other.Used), Try: "lockagent ls    (shows the kinds)"}
+		return 0, &cli.Failure{
+			Code: cli.ExitUsage,
+			Err:  fmt.Errorf("%q has no slots: it is in use as %s; choose another name for one of them", other.Name, other.Used),
+			Try:  "lockagent ls    (shows the kinds)",
+		}
 	}
 	return r.GetFree() + r.GetTaken(), d.Failed(err)
 }
@@ -102,8 +110,8 @@ func NewSlots() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "slots NAME [NUMBER]",
 		Short: "Say how many slots a lock has, or change that",
-		Long: `Slots says how many programs can hold a lock at once that is taken with --slots. With a number it changes that. If the new
-number is smaller, those who hold the lock keep it, and others wait until enough of them have released it.`,
+		Long: `Slots says how many programs can hold a lock at once that is taken with --slots. With a number it changes that.
+If the new number is smaller, those who hold the lock keep it, and others wait until enough of them have released it.`,
 		Example:           "  lockagent slots builds 4",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: client.CompleteLockOnce,
@@ -129,7 +137,18 @@ number is smaller, those who hold the lock keep it, and others wait until enough
 				return err
 			}
 			defer daemon.Close()
-			n, err := slotsOf(cmd.Context(), daemon, req)
+			// The store may wait for the holders of before, usually for less than a second.
+			patience := func(err error) time.Duration {
+				if errors.Is(err, lockagent.ErrGrace) {
+					return follow.AnswerTime
+				}
+				return 0
+			}
+			var n int32
+			err = follow.Repeat(cmd.Context(), patience, func() (err error) {
+				n, err = slotsOf(cmd.Context(), daemon, req)
+				return err
+			})
 			if err == nil {
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), n)
 			}
