@@ -16,8 +16,8 @@ import (
 	"github.com/lockagent/lockagent/simulate/plan"
 )
 
-// mutation is a defect that the locks do not have, and that a patch puts into them. Its file is that patch, behind lines
-// that say which run shows the defect.
+// mutation is a defect that the locks do not have, and that a patch puts into them. Its file is that patch, behind
+// lines that say which run shows the defect.
 type mutation struct {
 	name  string
 	file  string // its whole path
@@ -89,11 +89,11 @@ func (m *mutation) set(line string) (err error) {
 }
 
 // tries is in how many runs a mutation is looked for, from the seed in its file on. Any change of the locks changes the
-// times in all runs, and then another seed may show it.
-const tries = 30
+// times in all runs, and then another seed may show it. The rarest one showed in 6 of 60 runs.
+const tries = 100
 
-// hunt looks for the run that shows the mutation of a machine. It returns that run and what the judges say of it, or nil
-// if they find the mutation in no run.
+// hunt looks for the run that shows the mutation of a machine. It returns that run and what the judges say of it, or
+// nil if they find the mutation in no run.
 func (s *simulation) hunt(ctx context.Context) (*outcome, verdict, error) {
 	of := s.settings
 	for range tries {
@@ -121,7 +121,9 @@ func (s *simulation) show(ctx context.Context) error {
 		return err
 	}
 	if o == nil {
-		return fmt.Errorf("no run from seed %d on shows %s: run -mutation %s -seeds 200", s.seed, s.mutation.name, s.mutation.name)
+		return fmt.Errorf(
+			"no run from seed %d on shows %s: run -mutation %s -seeds 200", s.seed, s.mutation.name, s.mutation.name,
+		)
 	}
 	fmt.Fprint(s.out, s.report(o, v))
 	return errFailed
@@ -192,7 +194,9 @@ func (m *mutation) changed(ctx context.Context) (names []string, err error) {
 // git runs git in a directory that counts as none of a repository: then it takes the names in a patch as they are.
 func git(ctx context.Context, dir string, args ...string) (text string, err error) {
 	command := exec.CommandContext(ctx, "git", args...)
-	command.Dir, command.Env = dir, append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "GIT_DIR="+os.DevNull)
+	command.Dir, command.Env = dir, append(
+		os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "GIT_DIR="+os.DevNull,
+	)
 	out, err := command.CombinedOutput()
 	return string(out), err
 }
