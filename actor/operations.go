@@ -114,8 +114,8 @@ func answered[R any](err error) <-chan lockagent.Result[R] {
 	return out
 }
 
-// GraceRetry is the longest pause before a change of permits is made again that a grace period has refused. Nobody tells
-// a change of the end of the period, which most often comes within a second.
+// GraceRetry is the longest pause before a change of permits is made again that a grace period has refused. Nobody
+// tells a change of the end of the period, which most often comes within a second.
 const GraceRetry = 100 * time.Millisecond
 
 // changeFor bounds the time in which a change of permits is made again. The store remembers a change
