@@ -75,9 +75,9 @@ var (
 	// ErrHeld: somebody holds the lock, and the request has [Try]. The error is a
 	// [*HeldError].
 	ErrHeld = lockagent.ErrHeld
-	// ErrGrace: the store waits for the holders of before, because it may have forgotten them, and the request has
-	// [Try], or is a break, or a change of permits that has waited for half a minute, and has changed nothing. The error
-	// is a [*GraceError], which is ErrStoreUnavailable as well.
+	// ErrGrace: the store waits for the holders of before, because it may have forgotten them. It answers a request with
+	// [Try], a break, and a change of permits that has waited for half a minute. Nothing has changed. The error is a
+	// [*GraceError], which is ErrStoreUnavailable as well.
 	ErrGrace = lockagent.ErrGrace
 	// ErrNotGranted: the channel delivered its grant before, or the agent took the grant back.
 	ErrNotGranted = lockagent.ErrNotGranted
