@@ -50,6 +50,30 @@ func TestContendersExclude(t *testing.T) {
 	}
 }
 
+// A server that is slow for a moment keeps nobody waiting for longer. Otherwise a benchmark on a busy machine measures
+// nothing. Only rueidislock as it comes waits on.
+func TestContendersOutlastASlowServer(t *testing.T) {
+	server := redistest.Start(t)
+	for _, k := range Kinds {
+		if k.Name == Rueidislock {
+			continue
+		}
+		t.Run(k.Name, func(t *testing.T) {
+			c := open(t, k, server)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			server.Do("CLIENT", "PAUSE", "200")
+			held, err := c.Lock(ctx, k.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := held.Unlock(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func open(t *testing.T, k Kind, server *redistest.Server) Contender {
 	t.Helper()
 	c, err := k.Open(t.Context(), server.Addr())

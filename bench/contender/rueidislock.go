@@ -2,6 +2,7 @@ package contender
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
@@ -15,10 +16,12 @@ var rueidislockKinds = []Kind{
 	},
 	{
 		Name: "rueidislock-best", Family: Rueidislock, Waits: true,
-		Setup: "KeyMajority 1, which is as safe on one server, NoLoopTracking, as its README advises for speed, and one " +
-			"connection, which pipelines best",
+		Setup: "KeyMajority 1, which is as safe on one server, NoLoopTracking, as its README advises for speed, one " +
+			"connection, which pipelines best, and TryNextAfter 1 s: who has no answer within the default of 20 ms waits " +
+			"for a message that may never come",
 		Open: openRueidislock(rueidislock.LockerOption{
-			KeyMajority: 1, NoLoopTracking: true, ClientOption: rueidis.ClientOption{PipelineMultiplex: -1},
+			KeyMajority: 1, NoLoopTracking: true, TryNextAfter: time.Second,
+			ClientOption: rueidis.ClientOption{PipelineMultiplex: -1},
 		}),
 	},
 }
