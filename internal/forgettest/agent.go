@@ -187,6 +187,7 @@ func (a *agent) work(ctx context.Context, l load) {
 		if err == nil {
 			h.Granted, h.Token = now(), g.Token()
 			h.Ended, h.Lost = hold(ctx, g, h.Granted, l.hold[0]+rand.N(l.hold[1]-l.hold[0]))
+			h.Released = now()
 		}
 		a.mu.Lock()
 		if err == nil || ctx.Err() != nil {

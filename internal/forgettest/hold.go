@@ -32,14 +32,16 @@ type Hold struct {
 	// Ended is when the holder no longer trusts the hold: it is about to release it, has learned that it is lost, or its
 	// deadline has passed, whichever is first.
 	Ended Instant
+	// Released is when the release of the hold has been answered. The agent may stop in between, and answer late.
+	Released Instant
 	// Lost is why the hold was lost, as the agent says it. It is empty if it was not.
 	Lost string `json:",omitempty"`
 }
 
 // String implements [fmt.Stringer].
 func (h Hold) String() string {
-	return fmt.Sprintf("agent %d has %d of %s, token %d, asked at %d, granted at %d, ended at %d, lost: %q",
-		h.Agent, h.Weight, h.Lock, h.Token, h.Asked, h.Granted, h.Ended, h.Lost)
+	return fmt.Sprintf("agent %d has %d of %s, token %d, asked %d, granted %d, ended %d, released %d, lost: %q",
+		h.Agent, h.Weight, h.Lock, h.Token, h.Asked, h.Granted, h.Ended, h.Released, h.Lost)
 }
 
 // alone is whether the hold shares the lock with nobody.

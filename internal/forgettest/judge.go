@@ -114,10 +114,10 @@ func judge(h *history) Figures {
 const moment = time.Second
 
 // cutOff is whether a hold was lost because no server could be reached, or because its agent did not run. Such an agent
-// may learn late that it was granted a lock.
+// may learn late that it was granted a lock, and what its release came to.
 func (h *history) cutOff(hold *Hold) bool {
 	for _, f := range h.freezes {
-		if hold.Agent == f.Agent && hold.Asked < f.To && hold.Ended > f.From {
+		if hold.Agent == f.Agent && hold.Asked < f.To && hold.Released > f.From {
 			return true
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func held(token uint64, granted, ended Instant) Hold {
 	return Hold{
 		Lock: "orders", Kind: Plain, Weight: 1, Capacity: 1, Hot: true,
-		Token: token, Asked: granted - 1, Granted: granted, Ended: ended,
+		Token: token, Asked: granted - 1, Granted: granted, Ended: ended, Released: ended,
 	}
 }
 
@@ -98,7 +98,10 @@ func TestTokensThatFallAreFound(t *testing.T) {
 func TestLossesAreCounted(t *testing.T) {
 	other := lost(held(4, 30, 60), lockagent.LostDenied)
 	late := asked(50, lost(held(6, 57, 57), lockagent.LostDenied)) // the agent learned late of its grant
-	other.Agent, late.Agent = 1, 1
+	stopped := lost(held(7, 20, 30), lockagent.LostDeadline)       // its agent stopped while it released the hold
+	stopped.Released = 60
+	before := lost(held(8, 20, 30), lockagent.LostDeadline) // all was over before its agent stopped
+	other.Agent, late.Agent, stopped.Agent, before.Agent = 1, 1, 1, 1
 	f := judge(&history{
 		holds: []Hold{
 			held(1, 10, 20),
@@ -106,13 +109,14 @@ func TestLossesAreCounted(t *testing.T) {
 			lost(held(2, 30, 60), lockagent.LostDenied),
 			lost(held(3, 30, 60), lockagent.LostDeadline), // no server answered
 			lost(held(5, 70, 80+moment), lockagent.LostDeadline),
-			other, late, // their agent did not run
+			other, late, stopped, // their agent did not run
+			before,
 		},
 		outages: []Outage{{Began: 40, Answered: 50}},
 		freezes: []Freeze{{Agent: 1, From: 35, To: 55}},
 	})
-	if f.LostHolds() != 3 || f.Lost["denied"] != 1 || f.Lost["deadline"] != 2 || f.CutOff != 3 {
-		t.Errorf("%v lost, and %d cut off; want one denied, two by their deadlines, and three cut off", f.Lost, f.CutOff)
+	if f.LostHolds() != 4 || f.Lost["denied"] != 1 || f.Lost["deadline"] != 3 || f.CutOff != 4 {
+		t.Errorf("%v lost, and %d cut off; want one denied, three by their deadlines, and four cut off", f.Lost, f.CutOff)
 	}
 }
 
