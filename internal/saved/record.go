@@ -258,7 +258,9 @@ func (d *decoder) lock(key string, locks map[lockagent.Name]*Lock) {
 	case !ok || l.Kind != kind:
 		d.fail()
 	case what == floor:
-		l.Floor = lockagent.Token(d.int())
+		if l.Floor = lockagent.Token(d.int()); l.Floor == 0 {
+			d.fail() // a lock with no more than that needs no record
+		}
 	case what == tenures:
 		t := lockstate.SavedTenure{Number: number}
 		d.tenure(&t)

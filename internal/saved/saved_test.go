@@ -163,6 +163,7 @@ func TestReadRefuses(t *testing.T) {
 		"another kind": func(r map[string][]byte) {
 			r[FloorKey("a/tenure/5")] = FloorRecord("", lockagent.PlainLock, 1).Data
 		},
+		"no floor":       func(r map[string][]byte) { r[FloorKey("a")] = FloorRecord("a", lockagent.PlainLock, 0).Data },
 		"an unknown key": func(r map[string][]byte) { r["lock/a/what/5"] = nil },
 		"a bad number":   func(r map[string][]byte) { r["lock/a/tenure/-"] = nil },
 		"no name":        func(r map[string][]byte) { r["lock/"] = nil },
@@ -184,6 +185,7 @@ func FuzzRead(f *testing.F) {
 	for _, c := range n.Changes() {
 		f.Add(c.Key, c.Data)
 	}
+	f.Add(FloorKey("a"), FloorRecord("a", lockagent.PlainLock, 0).Data)
 	f.Fuzz(func(t *testing.T, key string, data []byte) {
 		records := map[string][]byte{agentKey: n.Record().Data, key: data}
 		got, err := Read(records)
