@@ -27,8 +27,8 @@ type Figures struct {
 	Ungranted time.Duration
 	// Refused are the requests that ended with an error, by its text.
 	Refused map[string]int
-	// Notes say where it was: one for each hold that was lost, each token that fell, each request that was not answered,
-	// and each lock that was granted to nobody for long.
+	// Notes say where it was. There is one for each lost hold, each token that fell, each unanswered request, and each
+	// lock that was granted to nobody for long.
 	Notes []string
 }
 
