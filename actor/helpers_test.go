@@ -426,7 +426,7 @@ func through[R any](s *tap, o *op, call func(done func(R, error)), done func(R, 
 	s.calls = append(s.calls, *o)
 	handler := s.handler
 	if o.tenure.Number != 0 {
-		// A release does not wait for a renewal, which may take its time. A ghost is released each time
+		// Most releases do not wait for a renewal, which may take its time. A ghost is released each time
 		// that the lock meets it.
 		if other := s.busy[o.tenure]; other != "" && (other == "acquire" || o.kind != "release") {
 			s.overlap = append(s.overlap, fmt.Sprintf("%v during %s", o, other))

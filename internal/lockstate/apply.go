@@ -51,13 +51,14 @@ func (s *State) apply(e *Event) {
 		s.phase = asking
 		a := &s.attempt // what is not set here is zero, or comes from earlier calls with this number
 		a.number, a.mode, a.sent, a.lease, a.upto = e.Tenure, e.Request.Mode, e.Now, e.AskedLease, s.requests.last()
-		a.placed, a.rests, a.woken, a.offer = e.Queue, e.Rests, false, nil
+		a.placed, a.rests, a.woken, a.offer, a.ghost = e.Queue, e.Rests, false, nil, 0
 	case FoundBusy:
 		s.phase = sleeping
 		s.retryAt, s.failures = e.RetryAt, 0
 		s.contended = true
 		s.habit.streak = 0
 		s.attempt.notified = e.Notified
+		s.attempt.ghost, s.attempt.disowned = e.Ghost, 0
 		s.attempt.rival = s.attempt.rival.updated(e.Holder, e.Left, e.StoreTime, e.Clock)
 		if e.Queued && !s.attempt.queued() {
 			s.attempt.arrived = max(e.StoreTime, 1) // 0 is for no place
@@ -183,6 +184,9 @@ func (s *State) apply(e *Event) {
 	case Woke:
 		s.attempt.woken = s.phase == asking
 		s.retryAt = e.RetryAt
+		if e.Tenure != 0 {
+			s.attempt.ghost, s.attempt.disowned = 0, e.Tenure
+		}
 	case Contested:
 		s.attempt.contested, s.tenure.contested = s.attempt.mode == Shared || s.attempt.rests, s.tenure.mode == Shared
 		s.attempt.wanted = s.attempt.number != 0 && (s.attempt.wanted || e.Wanted)

@@ -39,6 +39,10 @@ type attempt struct {
 	busy     busyness // the last call with this number that found the lock busy
 	notified Instant  // since when the holder's agent knows that the lock is wanted, if the lock may rest there; or 0
 
+	// ghost is the ghost that has the lock, if the store was asked to end it and has not answered; or 0. disowned is
+	// the one about which the store has answered since the last call, or 0.
+	ghost, disowned uint64
+
 	offer *Passed // arrived while the call was under way
 }
 
@@ -55,6 +59,10 @@ func (a *attempt) queued() bool { return a.arrived != 0 }
 // mayHave reports whether the tenure may have the lock, or get it, without the agent's
 // knowledge. Such a tenure has to be withdrawn.
 func (a *attempt) mayHave() bool { return a.unanswered || a.queued() }
+
+// spares reports whether requests that do not wait go on for a moment, because the lock is about to become free: it is
+// recalled, or the store ends a ghost that has the lock.
+func (a *attempt) spares(now Instant) bool { return a.ghost != 0 || recalling(a.notified, now) }
 
 // trustsMessages bounds the sleep after a busy answer. queued says that the answer gave the
 // tenure a place. A store that gives no place may send no wake-up either: for example while

@@ -156,6 +156,8 @@ type (
 		Tenure uint64
 		Reply  lockagent.AcquireReply
 		Err    error
+
+		sibling bool // another part of a [Fair] has the tenure that the reply names as the holder
 	}
 	RenewReplied struct {
 		Tenure uint64

@@ -279,6 +279,34 @@ func TestStoreReset(t *testing.T) {
 		r.renewFails() // this one was sent after the reset
 		r.want("RenewFailed")
 	})
+	t.Run("has a release wait for the renewal, which may put the tenure back", func(t *testing.T) {
+		renewing := func(t *testing.T) *rig {
+			r := newRig(t)
+			r.hold("ann")
+			r.step(StoreReset{})
+			r.skip()
+			r.release("ann")
+			r.want("Ended ann")
+			return r
+		}
+		r := renewing(t)
+		r.renewed(true)
+		r.want("Renewed", "Returning")
+		r.returned(0)
+		r.want("Returned", "Unlocked 1")
+
+		r = renewing(t)
+		r.renewed(false)
+		r.want("Denied", "Unlocked 1: denied")
+
+		r = renewing(t)
+		r.renewFails()
+		r.want("RenewFailed", "Returning")
+
+		r = renewing(t)
+		r.pass(28 * time.Second) // then the lease may be over
+		r.want("Returning")
+	})
 	t.Run("while returned changes nothing", func(t *testing.T) {
 		r := newRig(t)
 		r.hold("ann")
@@ -336,7 +364,9 @@ func TestGrantOfATenureInDoubt(t *testing.T) {
 	t.Run("is returned when nobody waits any more", func(t *testing.T) {
 		r := doubted(t)
 		r.cancel("ann")
-		r.want("Answered ann: timeout", "Returning")
+		r.want("Answered ann: timeout")
+		r.renewed(true)
+		r.want("Renewed", "Returning")
 	})
 	t.Run("is checked for the lease of the request", func(t *testing.T) {
 		r := newRig(t)

@@ -92,7 +92,8 @@ const (
 	// Disowning: the store has a ghost. The shell calls the store to release it. Tenure, Ask.
 	Disowning
 
-	// Woke: an attempt may now succeed, and is made when it is due. Retry.
+	// Woke: an attempt may now succeed, and is made when it is due. Tenure is the ghost in the way about which the store
+	// has answered, or 0. Tenure, Retry.
 	Woke
 	// Contested: another agent waits for the lock that the tenure has, or may do so. Tenure, Others.
 	Contested
@@ -210,6 +211,7 @@ type Busy struct {
 	Notified Instant       // since when the holder's agent knows that the lock is wanted, if the lock may rest there; or 0
 	Queued   bool          // from now on a release may pass the lock to the tenure
 	Set      bool          // false for a semaphore if nobody has set the number of its permits
+	Ghost    uint64        // the ghost whose end requests that do not wait go on for, or 0
 }
 
 // Decision is when the store decided. Grants and their ends have the decision that confirmed the tenure last. But the

@@ -133,9 +133,15 @@ func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
 	}
 	p.habit = f.habit
 	p.heldBack = p.phase == free && f.calls() >= mostCalls
-	if r, ok := c.(AcquireReplied); ok && f.outdated(&r) {
-		r.Err = errOutdated
-		c = r
+	if r, ok := c.(AcquireReplied); ok {
+		switch {
+		case f.outdated(&r):
+			r.Err = errOutdated
+			c = r
+		case f.has(r.Reply.Holder):
+			r.sibling = true
+			c = r
+		}
 	}
 	seated := p.attempt.queued()
 	p.Step(c, m, func(e *Event) {
@@ -155,6 +161,12 @@ func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
 		}
 	})
 	f.habit = p.habit
+}
+
+// has reports whether a holder, in the words of the store, is a tenure of a part.
+func (f *Fair) has(holder string) bool {
+	t, ok := lockagent.ParseTenure(holder)
+	return ok && t.Agent == f.cfg.Agent && f.part(func(p *State) bool { return p.has(t.Number) }) != nil
 }
 
 // errOutdated takes the place of an outdated answer. The part then asks the store again.
@@ -200,8 +212,8 @@ func (f *Fair) joined(e *Event, now Instant) bool {
 		e.Waiters = f.Waiters()
 	case Answered:
 		e.Err = f.nameHolder(e.Err, now)
-	case Disowning: // not if another part has the tenure, and not twice
-		if f.ghosts[e.Tenure] || f.part(func(p *State) bool { return p.has(e.Tenure) }) != nil {
+	case Disowning: // not twice
+		if f.ghosts[e.Tenure] {
 			return false
 		}
 		f.ghosts[e.Tenure] = true

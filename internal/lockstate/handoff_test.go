@@ -142,7 +142,9 @@ func TestHandOff(t *testing.T) {
 		r.step(StoreReset{})
 		r.want("Doubted", "Renewing 30s")
 		r.release("ann")
-		r.want("Ended ann", "Returning")
+		r.want("Ended ann")
+		r.renewed(true)
+		r.want("Renewed", "Granted bob 102 by hand-off", "Unlocked 1")
 	})
 }
 

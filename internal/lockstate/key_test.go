@@ -57,7 +57,9 @@ func (k *keyer) collect(w *world) {
 	for i, a := range w.agents {
 		k.numbers[i] = append(k.numbers[i][:0], 0)
 		for _, s := range a.parts {
-			k.numbers[i] = append(k.numbers[i], s.attempt.number, s.tenure.number)
+			k.numbers[i] = append(
+				k.numbers[i], s.attempt.number, s.attempt.ghost, s.attempt.disowned, s.tenure.number,
+			)
 			k.tokens = append(k.tokens, s.tenure.next(), s.tenure.last, s.floor)
 			if o := s.attempt.offer; o != nil {
 				k.tokens = append(k.tokens, o.Token)
@@ -297,6 +299,8 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 	t := &s.attempt
 	k.number(i, t.number)
 	k.flags(t.unanswered, t.queued(), t.woken, t.doubt, t.contested, t.mode == Shared, t.offer != nil, t.rests)
+	k.number(i, t.ghost)
+	k.number(i, t.disowned)
 	if t.notified != 0 {
 		k.until(t.notified.add(recallTime), now)
 		k.buf = append(k.buf, t.rival.holder...)

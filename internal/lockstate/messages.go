@@ -119,17 +119,32 @@ func (s *State) contested(known bool, out []Event) []Event {
 	return out
 }
 
-// disowning asks the store to end a ghost. A lock that was closed or detached does not ask: the
-// tenure may outlive the agent, or another process may have it by now. See [Config.Used].
+// disowning asks the store to end a tenure that the agent does not know, if it is a ghost.
 func (s *State) disowning(tenure uint64, out []Event) []Event {
-	if s.closed || s.cfg.Used != nil && !s.cfg.Used(tenure) {
+	if !s.disowns(tenure) {
 		return out
 	}
 	return append(out, Event{Kind: Disowning, Tenure: tenure, Ask: Ask{Floor: s.floor}})
 }
 
+// disowns reports whether a tenure that the agent does not know is a ghost. A lock that was closed or detached cannot
+// tell: the tenure may outlive the agent, or another process may have it by now. See [Config.Used].
+func (s *State) disowns(tenure uint64) bool {
+	return !s.closed && (s.cfg.Used == nil || s.cfg.Used(tenure))
+}
+
+// ghost returns the ghost that has the lock, according to the answer of an attempt, or 0. If a tenure of this agent has
+// the lock, the tenure is a ghost: the only one known is asking.
+func (s *State) ghost(c *AcquireReplied) uint64 {
+	t, ok := lockagent.ParseTenure(c.Reply.Holder)
+	if !ok || t.Agent != s.cfg.Agent || c.sibling || !s.disowns(t.Number) {
+		return 0
+	}
+	return t.Number
+}
+
 // disownReplied ends the sleep of a tenure that found the lock held by a ghost. If the ghost
-// is not known to have ended, the tenure pauses first.
+// is not known to have ended, the tenure pauses first. Requests that do not wait have the store asked at once.
 func (s *State) disownReplied(c DisownReplied, m Moment, out []Event) []Event {
 	if s.phase != sleeping {
 		return out
@@ -138,8 +153,13 @@ func (s *State) disownReplied(c DisownReplied, m Moment, out []Event) []Event {
 	if c.Err != nil || !c.Reply.Released {
 		retryAt = m.Now.add(s.cfg.backoff(1, m))
 	}
-	if retryAt < s.retryAt {
-		out = append(out, woke(retryAt))
+	met := c.Tenure == s.attempt.ghost
+	if retryAt < s.retryAt || met {
+		e := woke(min(retryAt, s.retryAt))
+		if met {
+			e.Tenure = c.Tenure
+		}
+		out = append(out, e)
 	}
 	return out
 }

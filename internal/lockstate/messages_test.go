@@ -155,6 +155,80 @@ func TestTenureThatNobodyHas(t *testing.T) {
 		r.step(DisownReplied{Tenure: 77, Reply: lockagent.ReleaseReply{Released: true}})
 		r.want("Woke", "Attempted 30s")
 	})
+	t.Run("is not why a request that does not wait is refused", func(t *testing.T) {
+		ghost := lockagent.AcquireReply{Holder: "this:77", Remaining: time.Minute}
+		for _, c := range []struct {
+			what   string
+			answer DisownReplied
+			again  lockagent.AcquireReply
+			err    error
+			want   []string
+		}{
+			{
+				"the ghost ends",
+				DisownReplied{Reply: lockagent.ReleaseReply{Released: true}},
+				lockagent.AcquireReply{Granted: true, Token: 101},
+				nil,
+				[]string{"Began", "Granted ann 101"},
+			},
+			{
+				"the ghost has ended meanwhile",
+				DisownReplied{},
+				lockagent.AcquireReply{Holder: "other:7", Remaining: 7 * time.Second},
+				nil,
+				[]string{"FoundBusy", "Answered ann: held by other:7 for 7s", "Forgot"},
+			},
+			{
+				"another ghost is behind",
+				DisownReplied{Reply: lockagent.ReleaseReply{Released: true}},
+				lockagent.AcquireReply{Holder: "this:78", Remaining: time.Minute},
+				nil,
+				[]string{"FoundBusy", "Disowning 78"},
+			},
+			{
+				"the store cannot end the ghost",
+				DisownReplied{Err: errStore},
+				ghost,
+				nil,
+				[]string{"FoundBusy", "Disowning 77", "Answered ann: held by this:77 for 1m0s", "Forgot"},
+			},
+			{
+				"the store does not answer any more",
+				DisownReplied{Err: errStore},
+				lockagent.AcquireReply{},
+				errStore,
+				[]string{"AttemptFailed", "Answered ann: unavailable", "Withdrawing"},
+			},
+		} {
+			t.Run(c.what, func(t *testing.T) {
+				r := newRig(t)
+				r.try("ann")
+				r.skip()
+				r.acquireReplied(ghost, nil)
+				r.want("FoundBusy", "Disowning 77")
+				c.answer.Tenure = 77
+				r.step(c.answer)
+				r.want("Woke", "Attempted 30s")
+				r.acquireReplied(c.again, c.err)
+				r.want(c.want...)
+			})
+		}
+	})
+	t.Run("does not keep a later request that does not wait", func(t *testing.T) {
+		ghost := lockagent.AcquireReply{Holder: "this:77", Remaining: time.Minute}
+		r := newRig(t)
+		r.acquire("ann")
+		r.acquireReplied(ghost, nil)
+		r.skip()
+		r.try("bob")
+		r.want("Requested bob") // bob goes on until the store has answered about the ghost
+		r.step(DisownReplied{Tenure: 77, Err: errStore})
+		r.want("Woke", "Attempted 30s")
+		r.acquireReplied(ghost, nil)
+		r.want("FoundBusy", "Disowning 77", "Answered bob: held by this:77 for 1m0s")
+		r.step(DisownReplied{Tenure: 77, Reply: lockagent.ReleaseReply{Released: true}})
+		r.want("Woke", "Attempted 30s")
+	})
 	t.Run("is looked at again after a pause if it could not be released", func(t *testing.T) {
 		for _, c := range []DisownReplied{{Tenure: 77}, {Tenure: 77, Err: errStore}} {
 			r := newRig(t)

@@ -16,7 +16,8 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 	grace, waits := errors.AsType[*lockagent.GraceError](c.Err)
 	switch {
 	case waits: // nothing is known of the lock, and a message tells when the store grants again
-		return s.foundBusy(&lockagent.AcquireReply{Remaining: min(grace.Left, graceSleep)}, grace, m, out)
+		c.Reply = lockagent.AcquireReply{Remaining: min(grace.Left, graceSleep)}
+		return s.foundBusy(&c, grace, m, out)
 	case c.Err != nil && lockagent.Definite(c.Err) && !withdrawn:
 		return s.attemptRefused(c.Err, out)
 	case c.Err != nil:
@@ -24,7 +25,7 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 	case c.Reply.Granted:
 		return s.attemptGranted(&c.Reply, m, out)
 	}
-	return s.foundBusy(&c.Reply, nil, m, out)
+	return s.foundBusy(&c, nil, m, out)
 }
 
 // graceSleep is how often a waiter asks in a grace period, if no message tells that it is over.
@@ -85,7 +86,8 @@ func (s *State) attemptGranted(r *lockagent.AcquireReply, m Moment, out []Event)
 var errLate = fmt.Errorf("%w: it answered when the lease was over", lockagent.ErrStoreUnavailable)
 
 // foundBusy decides about a reply that does not grant the lock. grace is why the store grants nothing, or nil.
-func (s *State) foundBusy(r *lockagent.AcquireReply, grace error, m Moment, out []Event) []Event {
+func (s *State) foundBusy(c *AcquireReplied, grace error, m Moment, out []Event) []Event {
+	r := &c.Reply
 	if e, ok := s.begunBy(s.attempt.offer, busyness{s.attempt.sent, r.At, r.Clock}, m); ok {
 		return append(out, e)
 	}
@@ -107,22 +109,27 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, grace error, m Moment, out 
 	if r.NotSet {
 		holder = lockagent.PermitsNotSet
 	}
+	ghost := s.ghost(c)
+	awaited := ghost
+	if ghost == s.attempt.disowned { // the store could not end the ghost
+		awaited = 0
+	}
 	out = append(out, Event{
 		Kind: FoundBusy, Tenure: s.attempt.number,
 		Busy: Busy{
 			Holder: holder, Left: r.Remaining, Notified: notified, Queued: r.Queued, Set: grace == nil && !r.NotSet,
+			Ghost: awaited,
 		},
 		Retry:    Retry{RetryAt: retryAt},
 		Decision: Decision{StoreTime: r.At, Clock: r.Clock},
 	})
-	// If a tenure of this agent has the lock, it is a ghost: the only one known is asking.
-	if t, ok := lockagent.ParseTenure(r.Holder); ok && t.Agent == s.cfg.Agent {
-		out = s.disowning(t.Number, out)
+	if ghost != 0 {
+		out = s.disowning(ghost, out)
 	}
 	if w := s.requests.head(); w != nil && !w.queued && !w.Try {
 		out = append(out, queued(w.Request, s.requests.waiting.len()))
 	}
-	if recalling(notified, m.Now) {
+	if awaited != 0 || recalling(notified, m.Now) {
 		return out
 	}
 	if grace == nil {
@@ -176,11 +183,17 @@ func (s *State) renewalDenied(at lockagent.StoreTime, m Moment, out []Event) []E
 // denied ends a tenure that the store does not have any more.
 func (s *State) denied(by *loss, m Moment, out []Event) []Event {
 	t := &s.tenure
-	return append(s.endAll(by, m, out), Event{
+	out = append(s.endAll(by, m, out), Event{
 		Kind: Denied, Tenure: t.number, Traits: Traits{Mode: t.mode, Unanswered: by.unanswered},
 		End:      End{Reason: by.why, Served: t.holds > 0},
 		Decision: Decision{StoreTime: by.at},
 	})
+	if s.call != 0 { // a release that waited for the renewal
+		answer := unlocked(s.call, nil)
+		answer.Reason = by.why
+		out = append(out, answer)
+	}
+	return out
 }
 
 func (s *State) releaseReplied(c ReleaseReplied, m Moment, out []Event) []Event {

@@ -155,7 +155,8 @@ func unsettled(s *State, m Moment) string {
 		return "somebody waits, but for nothing: there is no call under way and no alarm"
 	case s.requests.held.n > 0 && s.phase != held:
 		return "somebody holds the lock outside of a tenure"
-	case s.phase == held && s.requests.held.n == 0 && !s.Resting() && (s.tenure.holds > 0 || !s.renewal.inFlight):
+	case s.phase == held && s.requests.held.n == 0 && !s.Resting() &&
+		(s.tenure.holds > 0 && !s.tenure.doubt || !s.renewal.inFlight):
 		return "nobody holds the lock in a tenure that waits for no renewal"
 	case s.requests.tries.n > 0 && !calling(s) && at > m.Now.add(recallTime):
 		return "a request that does not wait sleeps"
@@ -229,7 +230,8 @@ func (t *table) apart() string {
 
 // calling reports whether a call to the store is under way.
 func calling(s *State) bool {
-	return s.phase == asking || s.phase == releasing && s.leaving.inFlight || s.phase == held && s.renewal.inFlight
+	return s.phase == asking || s.phase == sleeping && s.attempt.ghost != 0 ||
+		s.phase == releasing && s.leaving.inFlight || s.phase == held && s.renewal.inFlight
 }
 
 // clone is a deep copy.

@@ -168,7 +168,7 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 		case !s.sought():
 			*e = Event{Kind: Forgot, Tenure: s.attempt.number}
 			return true
-		case m.Now >= s.retryAt || s.requests.tries.n > 0 && !recalling(s.attempt.notified, m.Now):
+		case m.Now >= s.retryAt || s.requests.tries.n > 0 && !s.attempt.spares(m.Now):
 			*e = s.attempted(m)
 			return true
 		}
@@ -192,10 +192,11 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 // it.
 func (s *State) useTenure(m Moment, e *Event) bool {
 	w := s.requests.head()
-	// If the tenure is in doubt before its first hold, or too short for it, that hold waits for a renewal.
-	keep := s.requests.held.n > 0 ||
-		s.tenure.holds == 0 && w != nil && (s.tenure.doubt || !s.covered(&w.Request, m.Now)) &&
-			s.renewal.failures == 0 && m.Now < s.tenure.deadline
+	keep := s.requests.held.n > 0 || m.Now < s.tenure.deadline &&
+		// If the tenure is in doubt before its first hold, or too short for it, that hold waits for a renewal.
+		(s.tenure.holds == 0 && w != nil && (s.tenure.doubt || !s.covered(&w.Request, m.Now)) && s.renewal.failures == 0 ||
+			// In a grace period, the renewal of a tenure in doubt would put the tenure back after a release.
+			s.tenure.doubt && s.renewal.inFlight)
 	switch {
 	case keep && !s.renewal.inFlight && (m.Now >= s.renewalDue() || s.lacksCover(m)):
 		*e = s.renewing(m)

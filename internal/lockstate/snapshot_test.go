@@ -60,14 +60,23 @@ func TestResume(t *testing.T) {
 		n.release("bob")
 		n.want("Ended bob", "Granted cid 103 by hand-off", "Unlocked 1")
 	})
-	t.Run("returns what it may not hand off yet", func(t *testing.T) {
+	t.Run("hands off when the store has confirmed the tenure, or else returns it", func(t *testing.T) {
 		r := newRig(t)
 		r.hold("ann")
 		n := resumed(t, r, ahead)
 		n.acquire("bob")
 		n.skip()
 		n.release("ann")
-		n.want("Ended ann", "Returning")
+		n.want("Ended ann")
+		n.renewed(true)
+		n.want("Renewed", "Granted bob 102 by hand-off", "Unlocked 1")
+
+		n = resumed(t, r, ahead)
+		n.acquire("bob")
+		n.skip()
+		n.release("ann")
+		n.renewFails()
+		n.want("Ended ann", "RenewFailed", "Returning")
 		if got := n.last(Returning).Floor; got != 101 {
 			t.Errorf("tells of token %d, want 101", got)
 		}

@@ -178,7 +178,7 @@ func (s *State) Alarm() (at Instant, ok bool) {
 		}
 	case sleeping:
 		at = s.retryAt
-		if s.requests.tries.n > 0 { // it sleeps only while the lock is being recalled, see moveOn
+		if s.requests.tries.n > 0 && s.attempt.ghost == 0 { // it sleeps only while the lock is being recalled, see moveOn
 			at = min(at, s.attempt.notified.add(recallTime))
 		}
 	case releasing:

@@ -154,6 +154,9 @@ var variants = []variant{
 	},
 	{name: "tries", people: tries, left: chances{order: 3, lost: 2}, ask: []int{0}},
 	{
+		name: "tries and a failover", people: tries, left: chances{order: 3, lost: 1, resets: 1, ghosts: 1}, ask: []int{0},
+	},
+	{
 		name: "claims", people: three, left: chances{order: 3, lost: 1, cancels: 1}, ask: []int{0, 2},
 		change: func(c *Config) { c.Claim = 10 * tick },
 	},
@@ -329,6 +332,10 @@ var variants = []variant{
 		ask: []int{0, 1},
 	},
 	{name: "fair tries", fair: true, people: tries, left: chances{order: 3, lost: 2}, ask: []int{0}},
+	{
+		name: "fair tries and a failover", fair: true, people: tries, left: chances{order: 3, lost: 1, ghosts: 1},
+		ask: []int{0},
+	},
 	{
 		name: "fair and broken", fair: true, people: four, left: chances{order: 3, lost: 1, broken: 1, resets: 1},
 		ask: []int{0, 2, 1},

@@ -1,6 +1,7 @@
 package lockstate
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -120,7 +121,8 @@ type agentModel struct {
 	journal Snapshot // what the next process would know; only if agents may be killed
 	doomed  int      // if it is not 0, the agent is killed at that event of its next step which commits
 	crashed bool
-	joined  bool // readers have joined since the last call was sent
+	told    []uint64 // the tenures about which the store has answered that asked it to end a ghost
+	joined  bool     // readers have joined since the last call was sent
 }
 
 // news is what is on its way to an agent.
@@ -211,7 +213,7 @@ func (w *world) agent(i int) *agentModel {
 	}
 	c.look()
 	c.ledger = c.ledger.clone()
-	c.inbox = slices.Clone(c.inbox)
+	c.inbox, c.told = slices.Clone(c.inbox), slices.Clone(c.told)
 	w.agents[i] = &c
 	return &c
 }
@@ -250,6 +252,9 @@ func (w *world) tell(i int, c Command) {
 	switch c.(type) {
 	case Release, Break, OwnerGone:
 		a.ledger.calls = append(a.ledger.calls, a.calls)
+	}
+	if r, ok := c.(DisownReplied); ok {
+		a.told = append(a.told, r.Tenure)
 	}
 	cancel, _ := c.(Cancel)
 	a.ledger.cancelled = cancel.ID
@@ -299,6 +304,8 @@ func (w *world) tell(i int, c Command) {
 			if a.cfg.Polls && e.RetryAt > w.now.add(most) {
 				w.fail("agent %d sleeps until %v, though nobody will wake it", i+1, time.Duration(e.RetryAt))
 			}
+		case Answered:
+			w.turnedAway(i, e)
 		case AskBreak:
 			broke = true
 		case Ended:
@@ -398,10 +405,20 @@ func (w *world) send(c storeCall) {
 	c.sent = w.now
 	for i := range w.calls {
 		o := &w.calls[i]
-		// Calls of one tenure come one at a time. There are two exceptions: a release does not
-		// wait for the answer to a renewal, and a dropped release may be under way.
+		// Calls of one tenure come one at a time. There are two exceptions: a release of a tenure that is not in doubt
+		// does not wait for the answer to a renewal, and a dropped release may be under way.
 		overtakes := c.kind == callRelease && o.kind == callRenew || c.kind == callDisown && o.kind != callAcquire
-		if o.agent == c.agent && o.number == c.number && !o.zombie && !overtakes && !w.agents[c.agent].crashed {
+		if o.agent != c.agent || o.number != c.number || o.zombie || w.agents[c.agent].crashed {
+			continue
+		}
+		// In a grace period the renewal of a tenure in doubt puts the tenure back.
+		doubted := slices.ContainsFunc(w.agents[c.agent].parts, func(s *State) bool {
+			return s.tenure.number == c.number && s.tenure.doubt && w.now < s.tenure.deadline
+		})
+		if c.kind == callRelease && o.kind == callRenew && doubted {
+			w.fail("agent %d releases tenure %d, which a renewal may put back", c.agent+1, c.number)
+		}
+		if !overtakes {
 			w.fail("agent %d makes two calls at a time for tenure %d", c.agent+1, c.number)
 		}
 	}
@@ -463,6 +480,21 @@ func (w *world) unaware(i int, e *Event) {
 	told := slices.Contains(a.inbox, Command(Wanted{Tenure: t.number})) || a.missing || a.resetting
 	if waits := w.now.Sub(max(m.arrival, t.replied)); !asks && !told && waits > longestUnaware {
 		w.fail("%s joins while an outsider waits, and the store has not been asked for %v", e.Request.Owner, waits)
+	}
+}
+
+// turnedAway checks, when agent i refuses a request because the lock is held, that the holder is no ghost of the agent,
+// unless the store was asked to end the ghost, and has answered.
+func (w *world) turnedAway(i int, e *Event) {
+	held, ok := errors.AsType[*lockagent.HeldError](e.Err)
+	if !ok {
+		return
+	}
+	a := w.agents[i]
+	t, ok := lockagent.ParseTenure(held.Holder)
+	if ok && t.Agent == a.cfg.Agent && !a.has(t.Number, nil) && !slices.Contains(a.told, t.Number) {
+		w.fail("%s is refused because of tenure %d of the same agent, which does not know that tenure",
+			e.Request.Owner, t.Number)
 	}
 }
 

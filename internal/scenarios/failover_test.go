@@ -3,13 +3,47 @@ package scenarios
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
+
+// The server forgets holds. They are released as their renewals begin, which put back what the server has forgotten.
+// None comes back after its release.
+func TestHoldsThatAreReleasedAsTheServerForgetsThem(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	w := &world{T: t, kind: plain}
+	a := w.agentOver(openRedis(t, server.URL()))
+	var locks []lock
+	var holds []held
+	for i := range 20 {
+		l := a.named(fmt.Sprint("orders/", i), "alice", channelapi.Try())
+		locks, holds = append(locks, l), append(holds, l.hold(t))
+	}
+	server.Do("FLUSHALL")
+	probe := a.named("probe", "alice", channelapi.Try())
+	waittest.Until(t, "the agent to learn of it", func() bool {
+		_, err := probe.acquire(t.Context())
+		return errors.Is(err, lockagent.ErrGrace)
+	})
+	for _, h := range holds {
+		must(t, h.release(t))
+	}
+	waittest.Until(t, "the grace period to end", func() bool {
+		_, err := probe.acquire(t.Context())
+		return err == nil
+	})
+	for _, l := range locks {
+		l.wantLocked(t, false)
+		l.hold(t)
+	}
+}
 
 func TestN02EveryKindGoesOnAfterAFailoverBySentinels(t *testing.T) {
 	t.Parallel()
