@@ -197,7 +197,7 @@ func (s *State) apply(e *Event) {
 		}
 		s.renewal.wanted = s.renewal.inFlight
 	case Doubted:
-		if s.phase != held {
+		if s.phase == asking || s.phase == sleeping {
 			s.attempt.doubt, s.attempt.woken = true, s.phase == asking
 			s.retryAt = e.Now
 			break

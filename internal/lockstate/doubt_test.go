@@ -212,6 +212,12 @@ func TestAttemptOfAWithdrawnTenureIsMadeUnderANewNumber(t *testing.T) {
 }
 
 func TestStoreReset(t *testing.T) {
+	inDoubt := func(r *rig, want bool) { // a grace period that ends meanwhile would end the hold as lost
+		r.t.Helper()
+		if got := r.s.InDoubt(); got != want {
+			r.t.Errorf("in doubt: %t, want %t", got, want)
+		}
+	}
 	t.Run("while the lock is free means nothing", func(t *testing.T) {
 		r := newRig(t)
 		r.step(StoreReset{})
@@ -290,8 +296,10 @@ func TestStoreReset(t *testing.T) {
 			return r
 		}
 		r := renewing(t)
+		inDoubt(r, true)
 		r.renewed(true)
 		r.want("Renewed", "Returning")
+		inDoubt(r, false)
 		r.returned(0)
 		r.want("Returned", "Unlocked 1")
 
@@ -302,20 +310,26 @@ func TestStoreReset(t *testing.T) {
 		r = renewing(t)
 		r.renewFails()
 		r.want("RenewFailed", "Returning")
+		inDoubt(r, true)
+		r.returned(0)
+		r.want("Returned", "Unlocked 1")
+		inDoubt(r, false)
 
 		r = renewing(t)
 		r.pass(28 * time.Second) // then the lease may be over
 		r.want("Returning")
 	})
-	t.Run("while returned changes nothing", func(t *testing.T) {
+	t.Run("while returned has the agent wait for the answer before it has come back", func(t *testing.T) {
 		r := newRig(t)
 		r.hold("ann")
 		r.release("ann")
 		r.skip()
 		r.step(StoreReset{})
-		r.want()
+		r.want("Doubted")
+		inDoubt(r, true)
 		r.returnedLate()
 		r.want("Returned, over before", "Unlocked 1: denied")
+		inDoubt(r, false)
 	})
 }
 

@@ -189,7 +189,7 @@ func (s *State) lost(by *loss, m Moment, out []Event) []Event {
 // doubted puts the tenure into doubt, or the attempt: the store's last answer may not be true
 // any more.
 func (s *State) doubted(out []Event) []Event {
-	if s.phase == asking || s.phase == sleeping || s.phase == held {
+	if s.phase != free {
 		out = append(out, Event{Kind: Doubted})
 	}
 	return out

@@ -457,7 +457,7 @@ func TestBreakEndsARest(t *testing.T) {
 		r.breakLock()
 		r.step(Missed{})
 		r.step(Vacate{})
-		r.want("AskBreak " + itoa(r.calls))
+		r.want("AskBreak "+itoa(r.calls), "Doubted")
 	})
 	t.Run("but not for a hold that has ended", func(t *testing.T) {
 		r := rested(t)

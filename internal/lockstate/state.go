@@ -115,9 +115,9 @@ func (s *State) Asked(session lockagent.Owner) bool {
 	return asked
 }
 
-// InDoubt reports whether somebody holds the lock in a tenure that the store may have forgotten, until a renewal has
-// shown that it has not.
-func (s *State) InDoubt() bool { return s.phase == held && s.tenure.doubt && s.requests.held.n > 0 }
+// InDoubt reports whether the store may have forgotten a tenure with holds: until a renewal has shown that it has not,
+// or the tenure is over. A grace period that ended during the release would end the last hold as lost.
+func (s *State) InDoubt() bool { return s.tenure.doubt && s.tenure.holds > 0 }
 
 // Resting reports whether the agent keeps the lock, and nobody holds it.
 func (s *State) Resting() bool { return s.phase == held && s.tenure.resting }
