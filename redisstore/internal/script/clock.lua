@@ -118,8 +118,7 @@ end
 
 -- Returns what a release says of a tenure that was not there: that it is over, or nothing, as of one that was released.
 -- If the database has forgotten the tenure, the agent held the lock until it gave it up: nobody else has been granted
--- it. A program that is no agent may have taken the lock: ask has_foreign first. flags are those of release.lua: who
--- was not answered had no hold.
+-- it. A program that is no agent may have taken the lock: ask has_foreign first. flags are those of release.lua.
 local function clock_not_there(time, flags)
-  return (string.find(flags, 'u', 1, true) or clock_grants(time)) and 'n' or nil
+  return (string.find(flags, 'n', 1, true) or clock_grants(time)) and 'n' or nil
 end

@@ -549,26 +549,24 @@ func TestReleaseOfWhatWasForgotten(t *testing.T) {
 	for _, kind := range everyKind {
 		t.Run(string(kind), func(t *testing.T) {
 			s := graced(t)
-			release := func() lockagent.ReleaseReply {
-				req := wish("orders", agentA, 1)
-				if req.Kind = kind; kind != lockagent.Semaphore && kind != lockagent.Permits {
-					return s.releaseAs(kind, req)
-				}
-				of := end(req)
-				of.Kind = kind
-				s.room.ReleasePermits(&s.call, &of, s.past)
-				return s.released(1)[0].Reply
-			}
+			release := end(wish("orders", agentA, 1))
+			release.Kind, release.Last = kind, 7
+			late := release // the answer to an Acquire is missing
+			late.Unanswered = true
+			none := late // and there was no hold
+			none.Last = 0
 			if kind != lockagent.Semaphore && kind != lockagent.Permits {
 				s.plant(kind, "orders", "written", java)
-				if r := release(); r.Released {
+				if r := s.releaseOf(release); r.Released {
 					t.Errorf("a program that is no agent has the lock, and released is %v", r.Released)
 				}
 				s.Do("DEL", "orders")
 			}
 			for _, when := range []string{"the grace period", "what comes after"} {
-				if r := release(); r.Released != (when == "the grace period") {
-					t.Errorf("in %s: released is %v", when, r.Released)
+				for what, req := range map[string]ReleaseRequest{"a hold": release, "an unanswered one": late, "no hold": none} {
+					if r := s.releaseOf(req); r.Released != (when == "the grace period" && what != "no hold") {
+						t.Errorf("%s in %s: released is %v", what, when, r.Released)
+					}
 				}
 				s.Do("DEL", graceKey)
 				s.refused(wish("another", agentC, 1)) // the period is over

@@ -56,6 +56,9 @@ func (r *ReleaseRequest) flags() (flags string) {
 	case r.Unanswered:
 		flags = "u"
 	}
+	if r.Unanswered && r.Last == 0 {
+		flags += "n"
+	}
 	if r.Trace != "" {
 		flags += "t" + r.Trace
 	}

@@ -11,8 +11,8 @@
 --   the tenure, "<agent>:<number>"
 --   the lock's channel
 --   flags: "s" if the agent subscribes to the channel, "u" if an Acquire of the tenure is
---   unanswered, and "t" and the trace context of the release if it is traced. If no lock has
---   flags, this argument is left out for all locks
+--   unanswered, "n" if moreover the tenure had no hold, and "t" and the trace context of the
+--   release if it is traced. If no lock has flags, this argument is left out for all locks
 --
 -- Reply: lines of text. The first line is <at>. If it is the only line, the reply may be an integer. A
 -- lock without another line was released. Its release woke no other agent, or nobody can tell how

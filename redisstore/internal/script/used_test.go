@@ -86,11 +86,23 @@ var everyKind = slices.Concat(alike, readWrite, []lockagent.LockKind{lockagent.S
 // releaseAs releases a tenure as a kind.
 func (s *server) releaseAs(kind lockagent.LockKind, req lockagent.AcquireRequest) lockagent.ReleaseReply {
 	s.t.Helper()
+	of := end(req)
+	of.Kind = kind
+	return s.releaseOf(of)
+}
+
+// releaseOf releases a lock, or permits, as the Kind of the request says.
+func (s *server) releaseOf(req ReleaseRequest) lockagent.ReleaseReply {
+	s.t.Helper()
+	if req.Kind == lockagent.Semaphore || req.Kind == lockagent.Permits {
+		s.room.ReleasePermits(&s.call, &req, s.past)
+		return s.released(1)[0].Reply
+	}
 	map[lockagent.LockKind]func(c *Call, requests []ReleaseRequest, past Past){
 		lockagent.PlainLock: s.room.Release, lockagent.FairLock: s.room.FairRelease,
 		lockagent.SpinLock: s.room.ReleaseSpin, lockagent.FencedLock: s.room.ReleaseFenced,
 		lockagent.ReadWriteLock: s.room.ReadWriteRelease,
-	}[kind](&s.call, []ReleaseRequest{end(req)}, s.past)
+	}[req.Kind](&s.call, []ReleaseRequest{req}, s.past)
 	return s.released(1)[0].Reply
 }
 
