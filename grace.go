@@ -12,8 +12,8 @@ import (
 // A new incarnation of the store begins with a grace period. Meanwhile each Acquire ends with a [*GraceError], and no
 // Release passes a lock on. Each change of permits ends with a [*GraceError], too. A Renew of a tenure that the store
 // has forgotten puts the tenure back as it was, if its Last is given. If two agents claim one lock, the greater Last
-// decides, and the Renew of the other is not Held. An agent does not call Release while such a Renew is under way: the
-// Renew could come later, and put back what has ended.
+// decides, and the Renew of the other is not Held. An agent that knows of the reset does not call Release while such a
+// Renew is under way, unless the deadline has passed: the Renew could come later, and put back what has ended.
 //
 // The store knows which agents may have tenures: the roll. Every agent that calls Listen is on it. The period ends when
 // each agent on the roll has come back, or when the longest lease is over that an agent which has not come back may

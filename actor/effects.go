@@ -70,8 +70,7 @@ func (l *lock) do(e *lockstate.Event) {
 			if l.closing && (e.Reason == lockagent.LostClosed || e.Reason == lockagent.LostIdentity) {
 				l.cutShort(r)
 			}
-			lost := r.lost(e.Reason)
-			lost.Operator = e.Operator
+			lost := r.lost(e.Reason, e.Operator)
 			if l.draining && e.Reason == lockagent.LostUnclaimed {
 				r.end(l.agent.identity.closed()) // that is why the grant was taken back
 			} else {
@@ -188,7 +187,7 @@ func (l *lock) answer(e *lockstate.Event) {
 	switch {
 	case c.kind == toBreak: // what there was is broken, even if the tenure had been lost
 	case e.Reason != 0:
-		err = c.request.lost(e.Reason)
+		err = c.request.lost(e.Reason, e.Operator)
 	case c.request != nil && errors.Is(err, lockagent.ErrNotHeld):
 		err = c.request.overError()
 	}

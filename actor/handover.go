@@ -53,7 +53,7 @@ func (l *lock) detach(m *detachMsg) {
 func (l *lock) leaveHolds() {
 	for r := range l.holds {
 		l.forget(r)
-		r.end(r.lost(lockagent.LostClosed))
+		r.end(r.lost(lockagent.LostClosed, ""))
 	}
 }
 

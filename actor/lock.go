@@ -202,7 +202,7 @@ func (l *lock) recover(p any) {
 		if !r.granted() {
 			r.deny(l.entry.name, lockagent.ErrInternal)
 		} else {
-			r.end(r.lost(lockagent.LostInternal))
+			r.end(r.lost(lockagent.LostInternal, ""))
 		}
 	}
 	for _, id := range l.calls.keys() {

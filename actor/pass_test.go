@@ -174,6 +174,10 @@ func TestGhosts(t *testing.T) {
 			ghost(t, s, a)
 			released(t, granted(t, a.Acquire(background, "door", who("ann"))))
 		},
+		"in the way of a try of its own agent": func(t *testing.T, s *tap, a, _ *Agent) {
+			ghost(t, s, a)
+			released(t, granted(t, a.Acquire(background, "door", Request{Owner: "ann", Try: true})))
+		},
 		"in the way of another agent": func(t *testing.T, s *tap, a, b *Agent) {
 			ghost(t, s, a)
 			released(t, granted(t, b.Acquire(background, "door", who("ann"))))

@@ -109,8 +109,8 @@ func (r *request) end(cause error) {
 	}
 }
 
-func (r *request) lost(why lockagent.LossReason) *lockagent.LostError {
-	return &lockagent.LostError{Name: r.entry.name, Owner: r.Owner, Token: r.token, Reason: why}
+func (r *request) lost(why lockagent.LossReason, operator string) *lockagent.LostError {
+	return &lockagent.LostError{Name: r.entry.name, Owner: r.Owner, Token: r.token, Reason: why, Operator: operator}
 }
 
 // deliver gives the one grant of the request to its owner. It never blocks.

@@ -40,7 +40,7 @@ type attempt struct {
 	notified Instant  // since when the holder's agent knows that the lock is wanted, if the lock may rest there; or 0
 
 	// ghost is the ghost that has the lock, if the store was asked to end it and has not answered; or 0. disowned is
-	// the one about which the store has answered since the last call, or 0.
+	// the one about which the store has answered since the last busy answer, or 0.
 	ghost, disowned uint64
 
 	offer *Passed // arrived while the call was under way

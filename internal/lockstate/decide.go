@@ -158,7 +158,7 @@ func (s *State) release(c Release, m Moment, out []Event) []Event {
 
 // answered adds the answer to a call. out has the events of that call, and ends with the last
 // grant that it ended, if any. If no grant is left, the answer has to wait until the lock has
-// been handed off or the tenure returned.
+// been handed off, or the tenure is over.
 func (s *State) answered(call CallID, out []Event) []Event {
 	ended := 0
 	for i := range out {

@@ -120,9 +120,9 @@
 //
 // # Doubt
 //
-// A tenure comes into doubt when its store was reset, or when messages may have been missed.
-// A renewal ends the doubt. Meanwhile a hold goes on, but there is no hand-off. A release waits for the renewal: in a
-// grace period a renewal that arrives after a release would put the tenure back. A tenure
+// A tenure comes into doubt when its store was reset, or when messages may have been missed. A renewal ends the doubt.
+// Meanwhile a hold goes on, but there is no hand-off. A release waits until a renewal under way is answered, or the
+// deadline has passed: in a grace period a renewal that arrives after the release would put the tenure back. A tenure
 // that comes into doubt before its first hold is renewed first. So is a tenure whose lease is too short for a first
 // hold that is to outlive its process.
 //
@@ -133,8 +133,9 @@
 // to end the ghost (Disowning), unless the agent has never used the number: the tenure may be of
 // another agent that was given the same identity.
 //
-// A request that does not wait goes on until the store has answered about the ghost, and the store is asked for the
-// lock once more.
+// A request that does not wait goes on until the store has answered about the ghost, and then the store is asked for the
+// lock again. If the same ghost is met again, the request is refused. A semaphore names no holder. So such a request is
+// refused at once.
 //
 // # Fair locks
 //
@@ -174,8 +175,8 @@
 //   - A fair lock goes to the first place in the store's queue, unless a message or a call was
 //     lost, a lease has run out, or outsiders had their turn.
 //   - Nobody goes on waiting for a lock that the agent was told is free, nor for a ghost.
-//   - No request that does not wait is refused for a ghost of its agent, unless the store was asked to end the ghost
-//     and could not.
+//   - No request for a lock that does not wait is refused for a ghost of its agent, unless the ghost is there again after
+//     the store has answered about it.
 //   - Nobody who waits for a fair lock or a semaphore goes on in a place that the store has taken, once the
 //     agent was told that it may have done so.
 //   - Every request is answered exactly once. So is every call to release.

@@ -318,6 +318,15 @@ func TestStoreReset(t *testing.T) {
 		r = renewing(t)
 		r.pass(28 * time.Second) // then the lease may be over
 		r.want("Returning")
+		r.returnedLate()
+		r.want("Returned, over before", "Unlocked 1: unconfirmed")
+
+		r = renewing(t)
+		r.step(Broken{Tenure: r.asked, At: storeTime(r.now), Operator: "eve"})
+		r.want("Denied", "Unlocked 1: broken", "Withdrawing")
+		if got := r.last(Unlocked).Operator; got != "eve" {
+			t.Errorf("broken by %q", got)
+		}
 	})
 	t.Run("while returned has the agent wait for the answer before it has come back", func(t *testing.T) {
 		r := newRig(t)
@@ -378,9 +387,7 @@ func TestGrantOfATenureInDoubt(t *testing.T) {
 	t.Run("is returned when nobody waits any more", func(t *testing.T) {
 		r := doubted(t)
 		r.cancel("ann")
-		r.want("Answered ann: timeout")
-		r.renewed(true)
-		r.want("Renewed", "Returning")
+		r.want("Answered ann: timeout", "Returning")
 	})
 	t.Run("is checked for the lease of the request", func(t *testing.T) {
 		r := newRig(t)

@@ -198,7 +198,8 @@ func (v variant) longer(times int) variant {
 		v.people[i].leases = slices.Repeat(v.people[i].leases, times)
 	}
 	for _, n := range []*int{
-		&v.left.lost, &v.left.refused, &v.left.order, &v.left.late, &v.left.broken, &v.left.resets, &v.left.crashes,
+		&v.left.lost, &v.left.refused, &v.left.order, &v.left.late, &v.left.broken, &v.left.resets, &v.left.ghosts,
+		&v.left.crashes,
 		&v.left.restart, &v.left.kills, &v.left.gone, &v.left.cancels, &v.left.outside, &v.left.unseats, &v.left.turns,
 	} {
 		*n *= times

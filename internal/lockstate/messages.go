@@ -144,7 +144,8 @@ func (s *State) ghost(c *AcquireReplied) uint64 {
 }
 
 // disownReplied ends the sleep of a tenure that found the lock held by a ghost. If the ghost
-// is not known to have ended, the tenure pauses first. Requests that do not wait have the store asked at once.
+// is not known to have ended, the tenure pauses first. For a request that does not wait, the store is
+// asked at once.
 func (s *State) disownReplied(c DisownReplied, m Moment, out []Event) []Event {
 	if s.phase != sleeping {
 		return out

@@ -81,7 +81,7 @@ var defects = []planted{
 	{"useTenure", "!s.covered(&w.Request, m.Now))", "false)", "returns a tenure that is too short at first"},
 	{"useTenure", "&& s.renewal.failures == 0", "", "waits for renewals that fail before its first hold"},
 	{"useTenure", "m.Now < s.tenure.deadline", "true", "waits for a renewal beyond the deadline"},
-	{"useTenure", "s.tenure.doubt && s.renewal.inFlight", "false", "releases what a renewal under way may put back"},
+	{"useTenure", "s.InDoubt() && s.renewal.inFlight", "false", "releases what a renewal under way may put back"},
 	{"useTenure", "keep && !s.renewal.inFlight &&", "keep &&", "renews twice at a time"},
 	{"useTenure", "m.Now >= s.renewalDue()", "false", "does not renew"},
 	{"useTenure", "s.lacksCover(m)", "false", "does not renew for a reader whose lease is to outlive the process"},

@@ -190,7 +190,7 @@ func (s *State) denied(by *loss, m Moment, out []Event) []Event {
 	})
 	if s.call != 0 { // a release that waited for the renewal
 		answer := unlocked(s.call, nil)
-		answer.Reason = by.why
+		answer.Reason, answer.Operator = by.why, by.operator
 		out = append(out, answer)
 	}
 	return out
@@ -217,8 +217,12 @@ func (s *State) releaseReplied(c ReleaseReplied, m Moment, out []Event) []Event 
 		out = s.answerTries(s.requests.last(), c.Err, out)
 	default:
 		e := s.returned(&c.Reply, m)
-		if e.Kind == Returned && !e.Released {
+		switch {
+		case e.Kind != Returned || e.Released:
+		case s.leaving.inTime:
 			answer.Reason = lockagent.LostDenied
+		default: // the release waited for a renewal until the deadline: perhaps only the lease ran out
+			answer.Err = lockagent.ErrUnconfirmed
 		}
 		out = append(out, e)
 	}

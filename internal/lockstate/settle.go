@@ -195,8 +195,8 @@ func (s *State) useTenure(m Moment, e *Event) bool {
 	keep := s.requests.held.n > 0 || m.Now < s.tenure.deadline &&
 		// If the tenure is in doubt before its first hold, or too short for it, that hold waits for a renewal.
 		(s.tenure.holds == 0 && w != nil && (s.tenure.doubt || !s.covered(&w.Request, m.Now)) && s.renewal.failures == 0 ||
-			// In a grace period, the renewal of a tenure in doubt would put the tenure back after a release.
-			s.tenure.doubt && s.renewal.inFlight)
+			// In a grace period, the renewal would put the tenure back after a release.
+			s.InDoubt() && s.renewal.inFlight)
 	switch {
 	case keep && !s.renewal.inFlight && (m.Now >= s.renewalDue() || s.lacksCover(m)):
 		*e = s.renewing(m)

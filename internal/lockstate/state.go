@@ -75,8 +75,8 @@ type State struct {
 	notBefore Instant
 	// retryAt is when a sleeping tenure asks again, and a releasing one is released again.
 	retryAt Instant
-	// call ended the last hold. It is answered when the lock has been handed off or the
-	// tenure returned. 0 if there is none.
+	// call ended the last hold. It is answered when the lock has been handed off, when the
+	// tenure was returned, or when the store has denied the tenure. 0 if there is none.
 	call CallID
 }
 

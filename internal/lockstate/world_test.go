@@ -120,8 +120,8 @@ type agentModel struct {
 	journal Snapshot // what the next process would know; only if agents may be killed
 	doomed  int      // if it is not 0, the agent is killed at that event of its next step which commits
 	crashed bool
-	told    []uint64 // the tenures about which the store has answered that asked it to end a ghost
-	joined  bool     // readers have joined since the last call was sent
+	told    uint64 // the last ghost about which the store has answered
+	joined  bool   // readers have joined since the last call was sent
 }
 
 // news is what is on its way to an agent.
@@ -212,7 +212,7 @@ func (w *world) agent(i int) *agentModel {
 	}
 	c.look()
 	c.ledger = c.ledger.clone()
-	c.inbox, c.told = slices.Clone(c.inbox), slices.Clone(c.told)
+	c.inbox = slices.Clone(c.inbox)
 	w.agents[i] = &c
 	return &c
 }
@@ -253,7 +253,7 @@ func (w *world) tell(i int, c Command) {
 		a.ledger.calls = append(a.ledger.calls, a.calls)
 	}
 	if r, ok := c.(DisownReplied); ok {
-		a.told = append(a.told, r.Tenure)
+		a.told = r.Tenure
 	}
 	cancel, _ := c.(Cancel)
 	a.ledger.cancelled = cancel.ID
@@ -412,7 +412,7 @@ func (w *world) send(c storeCall) {
 		}
 		// In a grace period the renewal of a tenure in doubt puts the tenure back.
 		doubted := slices.ContainsFunc(w.agents[c.agent].parts, func(s *State) bool {
-			return s.tenure.number == c.number && s.tenure.doubt && w.now < s.tenure.deadline && !s.leaving.unanswered
+			return s.tenure.number == c.number && s.InDoubt() && w.now < s.tenure.deadline && !s.leaving.unanswered
 		})
 		if c.kind == callRelease && o.kind == callRenew && doubted {
 			w.fail("agent %d releases tenure %d, which a renewal may put back", c.agent+1, c.number)
