@@ -133,7 +133,7 @@
 // to end the ghost (Disowning), unless the agent has never used the number: the tenure may be of
 // another agent that was given the same identity.
 //
-// A request that does not wait goes on until the store has answered about the ghost, and then the store is asked for the
+// A request that does not wait goes on until the store has answered about the ghost. Then the store is asked for the
 // lock again. If the same ghost is met again, the request is refused. A semaphore names no holder. So such a request is
 // refused at once.
 //
@@ -175,8 +175,8 @@
 //   - A fair lock goes to the first place in the store's queue, unless a message or a call was
 //     lost, a lease has run out, or outsiders had their turn.
 //   - Nobody goes on waiting for a lock that the agent was told is free, nor for a ghost.
-//   - No request for a lock that does not wait is refused for a ghost of its agent, unless the ghost is there again after
-//     the store has answered about it.
+//   - No request for a lock that does not wait is refused for a ghost of its agent, unless the ghost is there again
+//     after the store has answered about it.
 //   - Nobody who waits for a fair lock or a semaphore goes on in a place that the store has taken, once the
 //     agent was told that it may have done so.
 //   - Every request is answered exactly once. So is every call to release.
