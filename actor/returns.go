@@ -7,7 +7,8 @@ import (
 )
 
 // returns tells a store with a grace period when the agent has come back to a new incarnation: when each lock was told
-// of the reset, and each hold in doubt was renewed, or is over. Until then the store grants nothing new.
+// of the reset, and each tenure in doubt that had holds was renewed, or is over. Until then the store grants nothing
+// new.
 type returns struct {
 	grace lockagent.Grace // nil if the store has none
 
