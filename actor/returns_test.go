@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -319,4 +320,55 @@ func TestAStepOfTheClockIsNoReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goesOn(t, func(s *graceful) lockagent.Store { return stepping{s} })
 	})
+}
+
+// A release after a reset waits for the renewal that is under way. Meanwhile nobody holds the lock. Whoever
+// releases learns what ended the hold. A renewal that fails then is no event: no hold is uncertain.
+func TestReleaseThatWaitsForARenewal(t *testing.T) {
+	for name, c := range map[string]struct {
+		after func(t *testing.T, far *Agent, renewal *op)
+		check func(t *testing.T, err error)
+	}{
+		"Broken": {
+			after: func(t *testing.T, far *Agent, renewal *op) {
+				t.Cleanup(renewal.run) // or the agent could not close
+				await(t, "break", far.Break("door", lockagent.PlainLock, "olga"))
+			},
+			check: func(t *testing.T, err error) {
+				lostBecause(t, err, lockagent.LostBroken)
+				if lost, _ := errors.AsType[*lockagent.LostError](err); lost.Operator != "olga" {
+					t.Errorf("broken by %q, want olga", lost.Operator)
+				}
+			},
+		},
+		"Fails": {
+			after: func(_ *testing.T, _ *Agent, renewal *op) { renewal.fail(lockagent.ErrStoreUnavailable) },
+			check: func(t *testing.T, err error) {
+				if err != nil {
+					t.Error(err)
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				s, w := &graceful{tap: newTap(store)}, &witness{}
+				a, far := start(t, Config{Store: s, Recorder: w}), start(t, Config{Store: store.Share()})
+				hold := granted(t, a.Acquire(background, "door", who("ann")))
+				var renewal *op
+				s.on("renew", func(o *op) { renewal = o })
+				s.reset(lockagent.Reset{From: "1.a.1", To: "2.a.2", Reason: "emptied"})
+				synctest.Wait()
+				before := len(w.all())
+				answer := hold.ReleaseAsync(background)
+				synctest.Wait()
+				silent(t, "the release, before the renewal is answered", answer)
+				c.after(t, far, renewal)
+				c.check(t, await(t, "release", answer))
+				synctest.Wait()
+				(&witness{events: w.all()[before:]}).tells(t, "released returned")
+			})
+		})
+	}
 }
