@@ -50,10 +50,10 @@ import (
 // # Errors
 //
 // [ErrWrongType], [ErrWrongKind], [ErrLatchGone], [ErrNotPermitted], [ErrNoTokens], [ErrWithdrawn], [ErrBadName] and
-// [ErrBadOption] are definite: the call had no effect, and trying again will not help. So is
-// [ErrTooFewReplicas] of an Acquire. Trying again does not help after [ErrClosed] either. But a call that was under
-// way when the store was closed may have taken effect, so close the agent before its store. [Definite] knows these
-// errors, and [ErrDeleted], which is the agent's, see [Counters].
+// [ErrBadOption] are definite: the call had no effect, and trying again will not help. [ErrTooFewReplicas] of an
+// Acquire is definite, too. Trying again does not help after [ErrClosed] either. But a call that was under way when the
+// store was closed may have taken effect, so close the agent before its store. [Definite] knows these errors, and
+// [ErrDeleted], which is the agent's, see [Counters].
 //
 // A [*GraceError] of an Acquire, a Break or a change of permits is not definite, but that call neither granted nor
 // broke nor changed anything. See [Grace].
