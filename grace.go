@@ -12,8 +12,12 @@ import (
 // A new incarnation of the store begins with a grace period. Meanwhile each Acquire ends with a [*GraceError], and no
 // Release passes a lock on. Each change of permits ends with a [*GraceError], too. A Renew of a tenure that the store
 // has forgotten puts the tenure back as it was, if its Last is given. If two agents claim one lock, the greater Last
-// decides, and the Renew of the other is not Held. An agent that knows of the reset does not call Release while such a
-// Renew is under way, unless the deadline has passed: the Renew could come later, and put back what has ended.
+// decides, and the Renew of the other is not Held.
+//
+// A Release of a tenure that the store has forgotten is Released, if its Last is given: the store has granted the lock
+// to nobody since. An agent that knows of the reset does not call Release while a Renew of the tenure is under way,
+// unless the agent no longer trusts the tenure: the Renew could come later, and put back what has ended. So can a Renew
+// that has failed. Then the tenure is a ghost, and its agent releases it when somebody meets it.
 //
 // The store knows which agents may have tenures: the roll. Every agent that calls Listen is on it. The period ends when
 // each agent on the roll has come back, or when the longest lease is over that an agent which has not come back may
@@ -28,7 +32,8 @@ import (
 // greatest Last counts.
 type Grace interface {
 	// Reasserted says that the agent has come back to an incarnation: it has made a Renew of each tenure with holds
-	// since OnReset told of that incarnation, and has the answers. Reasserted does not wait.
+	// since OnReset told of that incarnation, and has the answers. It also has the answers to each Release of such a
+	// tenure that was under way. Reasserted does not wait.
 	Reasserted(incarnation string)
 
 	// Left says that the agent has no tenure and makes no further Acquire. No period waits for it from then on. Left

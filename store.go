@@ -82,7 +82,7 @@ import (
 //
 // A Store is safe for concurrent use. An agent never has an Acquire and a Release of one
 // tenure under way at once. A Release may overtake a Renew of its tenure: the reply to that
-// Renew does not matter. After a reset it should not, see [Grace].
+// Renew does not matter. After a reset no Release should overtake a Renew, see [Grace].
 type Store interface {
 	// Acquire tries once to begin a tenure. It is granted if the lock is free. It is also
 	// granted if this tenure has the lock already, by a call whose reply was lost. The

@@ -513,16 +513,23 @@ func TestAgentStoppedIsLast(t *testing.T) {
 	})
 }
 
-func TestUncertainTellsTheStoresError(t *testing.T) {
+func TestUncertainTellsTheStoresErrorAndTheFirstHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTap(memstore.New())
 		w := &witness{}
 		a := start(t, Config{Store: s, Recorder: w})
-		granted(t, a.Acquire(background, "door", who("ann")))
+		read := Request{Owner: "ann", Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared}
+		first := granted(t, a.Acquire(background, "book", read))
+		read.Owner = "bob"
+		granted(t, a.Acquire(background, "book", read))
 		s.on("renew", func(o *op) { o.fail(errors.Join(lockagent.ErrStoreUnavailable, errors.New("no route"))) })
 		time.Sleep(12 * time.Second)
-		if u := w.of(lockagent.EventUncertain); len(u) != 1 || u[0].Err != "lockagent: store unavailable\nno route" {
-			t.Errorf("%+v", u)
+		u := w.of(lockagent.EventUncertain)
+		if len(u) != 1 || u[0].Err != "lockagent: store unavailable\nno route" {
+			t.Fatalf("%+v", u)
+		}
+		if u[0].Owner != "ann" || u[0].Token != first.Token() {
+			t.Errorf("it names %s with %d, want ann, who came first, with %d", u[0].Owner, u[0].Token, first.Token())
 		}
 	})
 }

@@ -173,6 +173,16 @@ func (l *lock) holds(yield func(*request) bool) {
 	}
 }
 
+// firstHold is the oldest hold of a tenure, or nil if there is none.
+func (l *lock) firstHold(tenure uint64) (first *request) {
+	for r := range l.holds {
+		if r.tenure == tenure && (first == nil || r.token < first.token) {
+			first = r
+		}
+	}
+	return first
+}
+
 // releasable is the youngest hold whose grant the owner has received. A grant that the owner
 // has not received is not released: its receiver would not know. hidden tells that all holds
 // of the owner are such. Holds of another mode do not count, unless the mode is empty.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -368,6 +369,52 @@ func TestReleaseThatWaitsForARenewal(t *testing.T) {
 				c.check(t, await(t, "release", answer))
 				synctest.Wait()
 				(&witness{events: w.all()[before:]}).tells(t, "released returned")
+			})
+		})
+	}
+}
+
+// Each permit of an agent may have a tenure of its own. A renewal that fails makes the holds of its tenure uncertain.
+func TestUncertainPermits(t *testing.T) {
+	for name, owners := range map[string]string{"Held": "ann bob", "Released": "ann"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, w := &graceful{tap: newTap(memstore.New())}, &witness{}
+				a := start(t, Config{Store: s, Recorder: w})
+				set := lockagent.PermitsRequest{Name: "orders", Kind: lockagent.Semaphore, Op: lockagent.TrySetPermits, N: 2}
+				if r := await(t, "set", a.Permits(background, set)); r.Err != nil {
+					t.Fatal(r.Err)
+				}
+				tokens := make(map[lockagent.Owner]lockagent.Token)
+				var bob lockagent.Grant
+				for _, owner := range []lockagent.Owner{"ann", "bob"} {
+					bob = granted(t, a.Acquire(background, "orders", Request{Owner: owner, Kind: set.Kind, Permits: 1}))
+					tokens[owner] = bob.Token()
+				}
+				var renewals []*op
+				s.on("renew", func(o *op) { renewals = append(renewals, o) })
+				s.reset(lockagent.Reset{From: "1.a.1", To: "2.a.2", Reason: "emptied"})
+				synctest.Wait()
+				if name == "Released" {
+					_ = bob.ReleaseAsync(background) // waits for the renewal
+					synctest.Wait()
+				}
+				for _, o := range renewals {
+					o.fail(lockagent.ErrStoreUnavailable)
+				}
+				s.handle(nil)
+				synctest.Wait()
+				var got []string
+				for _, e := range w.of(lockagent.EventUncertain) {
+					got = append(got, string(e.Owner))
+					if e.Token != tokens[e.Owner] {
+						t.Errorf("the token of %s is %d, want %d", e.Owner, e.Token, tokens[e.Owner])
+					}
+				}
+				slices.Sort(got)
+				if got := strings.Join(got, " "); got != owners {
+					t.Errorf("uncertain: %q, want %q", got, owners)
+				}
 			})
 		})
 	}

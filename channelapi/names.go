@@ -132,7 +132,7 @@ var (
 	ErrReentry = lockagent.ErrReentry
 	// ErrNotOwner: a session released a lock that another owner of the same Locks holds.
 	ErrNotOwner = lockagent.ErrNotOwner
-	// ErrUnconfirmed: the store has not confirmed the release yet. The hold is over all
+	// ErrUnconfirmed: the store has not confirmed the release, or cannot after the deadline. The hold is over all
 	// the same.
 	ErrUnconfirmed = lockagent.ErrUnconfirmed
 )

@@ -92,6 +92,28 @@ var graceClauses = []clause{
 		},
 	},
 	{
+		name: "a hold that is released before it has come back was not lost",
+		says: "A Release of a tenure that the store has forgotten is Released, if its Last is given: the store has " +
+			"granted the lock to nobody since.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.comingBack(t, minute)
+			last := one.acquire(theLock, 2).Token
+			h.forgets(t)
+			two.begins()
+			ending := one.ending(theLock, 2)
+			ending.Last = last
+			one.end(ending, true)
+			ending.Unanswered = true
+			one.end(ending, true)
+			one.came()
+			two.came()
+			two.ends()
+			if next := two.acquire(theLock, 2).Token; next <= last {
+				t.Errorf("token %d after %d", next, last)
+			}
+		},
+	},
+	{
 		name: "a tenure without holds does not come back",
 		says: "A tenure without holds is not put back.",
 		prove: func(t *testing.T, h *Harness) {

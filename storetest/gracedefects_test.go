@@ -56,6 +56,17 @@ var graceDefects = []defect{
 		}
 	}},
 	{
+		"takes the release of an unanswered tenure for a loss",
+		"Grace/a hold that is released before it has come back was not lost", func(s *spoilt) {
+			release := s.release
+			s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+				reply, err := release(req)
+				reply.Released = reply.Released && !req.Unanswered
+				return reply, err
+			}
+		},
+	},
+	{
 		"puts back what had no holds", "Grace/a tenure without holds does not come back",
 		renewing(func(req *lockagent.RenewRequest) { req.Last = max(req.Last, 1) }),
 	},

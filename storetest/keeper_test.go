@@ -103,6 +103,7 @@ func (k *keeper) waitForNobody() {
 // join has a store keep grace periods.
 func (k *keeper) join(s *spoilt) {
 	acquire, renew, listen, breakLock, permits := s.acquire, s.renew, s.listen, s.breakLock, s.permits
+	release := s.release
 	var self lockagent.AgentID
 	var since string
 	s.listen = func(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
@@ -138,6 +139,11 @@ func (k *keeper) join(s *spoilt) {
 			reply.Held = true
 			k.putBack(acquire, permits, req)
 		}
+		return reply, err
+	}
+	s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+		reply, err := release(req)
+		reply.Released = reply.Released || err == nil && req.Last > 0 && k.left() > 0
 		return reply, err
 	}
 	s.reasserted = func(incarnation string) {

@@ -134,8 +134,8 @@
 // another agent that was given the same identity.
 //
 // A request that does not wait goes on until the store has answered about the ghost. Then the store is asked for the
-// lock again. If the same ghost is met again, the request is refused. A semaphore names no holder. So such a request is
-// refused at once.
+// lock again. If the same ghost is met again, the request is refused. The store names no holder of permits. So a request
+// for permits that does not wait is refused at once.
 //
 // # Fair locks
 //
@@ -175,8 +175,8 @@
 //   - A fair lock goes to the first place in the store's queue, unless a message or a call was
 //     lost, a lease has run out, or outsiders had their turn.
 //   - Nobody goes on waiting for a lock that the agent was told is free, nor for a ghost.
-//   - No request for a lock that does not wait is refused for a ghost of its agent, unless the ghost is there again
-//     after the store has answered about it.
+//   - No try for a lock is refused for a ghost of its agent, unless the ghost is there again after the store has
+//     answered about it.
 //   - Nobody who waits for a fair lock or a semaphore goes on in a place that the store has taken, once the
 //     agent was told that it may have done so.
 //   - Every request is answered exactly once. So is every call to release.

@@ -55,7 +55,7 @@ func (k *keyer) token(t lockagent.Token) {
 func (k *keyer) collect(w *world) {
 	k.tokens = append(k.tokens[:0], w.last.all, w.last.exclusive, w.store.guard, lockagent.Token(w.storeTime()))
 	for i, a := range w.agents {
-		k.numbers[i] = append(k.numbers[i][:0], 0, a.told)
+		k.numbers[i] = append(append(k.numbers[i][:0], 0), a.told...)
 		for _, s := range a.parts {
 			k.numbers[i] = append(
 				k.numbers[i], s.attempt.number, s.attempt.ghost, s.attempt.disowned, s.tenure.number,
@@ -217,7 +217,10 @@ func (k *keyer) message(i int, c Command, s *State, w *world) {
 
 func (k *keyer) agent(i int, a *agentModel, w *world) {
 	k.flags(a.subscribed, a.waking, a.missing, a.resetting, a.crashed)
-	k.number(i, a.told)
+	k.int(int64(len(a.told)))
+	for _, ghost := range a.told {
+		k.number(i, ghost)
+	}
 	if f := a.fair; f != nil {
 		k.token(f.floor)
 		k.int(int64(len(f.owed)))

@@ -76,7 +76,7 @@ type State struct {
 	// retryAt is when a sleeping tenure asks again, and a releasing one is released again.
 	retryAt Instant
 	// call ended the last hold. It is answered when the lock has been handed off, when the
-	// tenure was returned, or when the store has denied the tenure. 0 if there is none.
+	// tenure is over, or when its release has failed. 0 if there is none.
 	call CallID
 }
 

@@ -120,8 +120,8 @@ type agentModel struct {
 	journal Snapshot // what the next process would know; only if agents may be killed
 	doomed  int      // if it is not 0, the agent is killed at that event of its next step which commits
 	crashed bool
-	told    uint64 // the last ghost about which the store has answered
-	joined  bool   // readers have joined since the last call was sent
+	told    []uint64 // in order: the ghosts in somebody's way about which the store has answered
+	joined  bool     // readers have joined since the last call was sent
 }
 
 // news is what is on its way to an agent.
@@ -252,8 +252,12 @@ func (w *world) tell(i int, c Command) {
 	case Release, Break, OwnerGone:
 		a.ledger.calls = append(a.ledger.calls, a.calls)
 	}
-	if r, ok := c.(DisownReplied); ok {
-		a.told = r.Tenure
+	if r, ok := c.(DisownReplied); ok && slices.ContainsFunc(
+		a.parts, func(s *State) bool { return s.attempt.ghost == r.Tenure },
+	) {
+		if at, known := slices.BinarySearch(a.told, r.Tenure); !known {
+			a.told = slices.Insert(slices.Clone(a.told), at, r.Tenure)
+		}
 	}
 	cancel, _ := c.(Cancel)
 	a.ledger.cancelled = cancel.ID
@@ -404,13 +408,13 @@ func (w *world) send(c storeCall) {
 	c.sent = w.now
 	for i := range w.calls {
 		o := &w.calls[i]
-		// Calls of one tenure come one at a time. There are two exceptions: a release of a tenure that is not in doubt
-		// does not wait for the answer to a renewal, and a dropped release may be under way.
+		// Calls of one tenure come one at a time. There are two exceptions: a release does not wait for the answer
+		// to a renewal, but see below, and a dropped release may be under way.
 		overtakes := c.kind == callRelease && o.kind == callRenew || c.kind == callDisown && o.kind != callAcquire
 		if o.agent != c.agent || o.number != c.number || o.zombie || w.agents[c.agent].crashed {
 			continue
 		}
-		// In a grace period the renewal of a tenure in doubt puts the tenure back.
+		// In a grace period the renewal of a tenure in doubt puts the tenure back, if there were holds.
 		doubted := slices.ContainsFunc(w.agents[c.agent].parts, func(s *State) bool {
 			return s.tenure.number == c.number && s.InDoubt() && w.now < s.tenure.deadline && !s.leaving.unanswered
 		})

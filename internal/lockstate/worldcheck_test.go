@@ -77,7 +77,7 @@ func (w *world) turnedAway(i int, e *Event) {
 	}
 	a := w.agents[i]
 	t, ok := lockagent.ParseTenure(held.Holder)
-	if ok && t.Agent == a.cfg.Agent && !a.has(t.Number, nil) && t.Number != a.told {
+	if ok && t.Agent == a.cfg.Agent && !a.has(t.Number, nil) && !slices.Contains(a.told, t.Number) {
 		w.fail("%s is refused because of tenure %d of the same agent, which does not know that tenure",
 			e.Request.Owner, t.Number)
 	}

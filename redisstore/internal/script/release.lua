@@ -11,7 +11,7 @@
 --   the tenure, "<agent>:<number>"
 --   the lock's channel
 --   flags: "s" if the agent subscribes to the channel, "u" if an Acquire of the tenure is
---   unanswered, "n" if moreover the tenure had no hold, and "t" and the trace context of the
+--   unanswered, "n" if moreover no token of the tenure is given, and "t" and the trace context of the
 --   release if it is traced. If no lock has flags, this argument is left out for all locks
 --
 -- Reply: lines of text. The first line is <at>. If it is the only line, the reply may be an integer. A
