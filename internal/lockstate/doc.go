@@ -134,8 +134,8 @@
 // another agent that was given the same identity.
 //
 // A request that does not wait goes on until the store has answered about the ghost. Then the store is asked for the
-// lock again. If the same ghost is met again, the request is refused. The store names no holder of permits. So a request
-// for permits that does not wait is refused at once.
+// lock again. If the same ghost is met again, the request is refused. The store names no holder of permits. So a
+// request for permits that does not wait is refused at once.
 //
 // # Fair locks
 //
