@@ -201,7 +201,7 @@ func (s *forwardSession) placeOf(ctx context.Context, m *jetstream.RawStreamMsg)
 	if position < s.source.stream.CachedInfo().State.FirstSeq {
 		return position, nil
 	}
-	there, err := s.source.stream.GetMsg(ctx, position)
+	there, err := s.leader.GetMsg(ctx, position)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		if state, err := s.sourceState(ctx); err != nil || position >= state.FirstSeq {

@@ -25,8 +25,9 @@ type forwardSession struct {
 	ctx context.Context // ends with the session; its cause says why
 
 	source, hub *forwardEnd
-	origin      string // of the source; see [originOf]
-	atomic      bool   // the hub takes batches
+	leader      jetstream.Stream // of the source; see [leaderOf]
+	origin      string           // of the source; see [originOf]
+	atomic      bool             // the hub takes batches
 
 	marks map[lockagent.AgentID]mark
 	next  uint64       // where the next message of the source should stand
@@ -142,10 +143,15 @@ func (s *forwardSession) refused(e entry, why error) {
 
 // open finds both streams.
 func (s *forwardSession) open() error {
-	if err := s.source.find(s.ctx); err != nil {
+	err := s.source.find(s.ctx)
+	if err == nil {
+		s.leader, err = leaderOf(s.ctx, s.source.js, s.source.cfg.Stream)
+		err = s.source.explain(err)
+	}
+	if err != nil {
 		return atEnd(SourceEnd, err)
 	}
-	err := s.hub.find(s.ctx)
+	err = s.hub.find(s.ctx)
 	if errors.Is(err, ErrNoStream) {
 		err = s.makeHub()
 	}

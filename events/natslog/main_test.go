@@ -265,7 +265,7 @@ func connected(t testing.TB, c Connection, options ...nats.Option) *nats.Conn {
 func messages(t testing.TB, js jetstream.JetStream, stream string) []*jetstream.RawStreamMsg {
 	t.Helper()
 	ctx := waittest.Context(t)
-	s, err := js.Stream(ctx, stream)
+	s, err := leaderOf(ctx, js, stream)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -351,8 +351,8 @@ func TestDocumentedPermissionsAreNotMore(t *testing.T) {
 // TestOwnConsumerIsPermitted has a program remember in the server how far it has come. The page says
 // in words what it needs more than a reader.
 func TestOwnConsumerIsPermitted(t *testing.T) {
-	const ofReader = `"$JS.API.DIRECT.GET.LOCKAGENT"` + "\n"
-	conf := strings.Replace(documented(t, "conf"), ofReader, ofReader+`"$JS.ACK.LOCKAGENT.>"`+"\n", 1)
+	const ofReader = `"$JS.API.STREAM.MSG.GET.LOCKAGENT"`
+	conf := strings.Replace(documented(t, "conf"), ofReader, ofReader+"\n"+`"$JS.ACK.LOCKAGENT.>"`, 1)
 	s := documentedServer(t, conf)
 	p := newPublisher(t, Config{Connection: asUser(t, s, "agent-1"), Agent: "agent-1"})
 	p.Record(t.Context(), requested(1))
@@ -533,7 +533,7 @@ func TestReaderNamesTheMissingPermission(t *testing.T) {
 					!warned {
 					t.Errorf("read %v, %v\n%s", got, err, &log)
 				}
-			case strings.Contains(less.permission, "CONSUMER.DELETE"), strings.Contains(less.permission, "DIRECT.GET"):
+			case strings.Contains(less.permission, "CONSUMER.DELETE"), strings.Contains(less.permission, "MSG.GET"):
 				// The server tidies up by itself, and this reader waits for nothing that is gone.
 				if err != nil || len(got) != 1 {
 					t.Errorf("read %v, %v", got, err)

@@ -178,11 +178,14 @@ func (g *reading) idle(ctx context.Context) (done bool, err error) {
 
 // anyLeft reports whether there are messages for the filter from a position on, up to last.
 func (g *reading) anyLeft(ctx context.Context, from uint64) (bool, error) {
-	if late, err := g.late(ctx); late || err != nil {
-		return late, err
+	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+	defer cancel()
+	leader, err := leaderOf(ctx, g.r.js, nameOf(g.stream))
+	if err != nil {
+		return false, err
 	}
 	for _, subject := range g.filter.Subjects(g.r.cfg.Prefix) {
-		m, err := getNext(ctx, g.stream, from, subject)
+		m, err := leader.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue
 		}
@@ -191,21 +194,6 @@ func (g *reading) anyLeft(ctx context.Context, from uint64) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// late reports whether the server that answers does not have all up to last yet. If the stream allows direct access,
-// the server nearest to us answers. Only the leader tells whether the message at last was removed.
-func (g *reading) late(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
-	defer cancel()
-	if _, err := g.stream.GetMsg(ctx, g.last); !errors.Is(err, jetstream.ErrMsgNotFound) {
-		return false, err
-	}
-	info, err := g.stream.Info(ctx)
-	if err != nil {
-		return false, err
-	}
-	return info.State.NumDeleted == 0 && info.State.FirstSeq <= g.last && g.last <= info.State.LastSeq, nil
 }
 
 // take takes a message. It reports whether the end is reached.
@@ -355,12 +343,3 @@ func (r *Reader) forget(stream jetstream.Stream, consumer jetstream.Consumer) {
 }
 
 func nameOf(stream jetstream.Stream) string { return stream.CachedInfo().Config.Name }
-
-// getNext returns the first message with a subject from a position on.
-func getNext(
-	ctx context.Context, stream jetstream.Stream, from uint64, subject string,
-) (*jetstream.RawStreamMsg, error) {
-	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
-	defer cancel()
-	return stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
-}

@@ -202,49 +202,44 @@ func fromTimeBehindTheStream(t *testing.T, ahead time.Duration, filter events.Fi
 	return before
 }
 
-// short is a stream as a server has it that does not have the message at one position yet.
-type short struct {
-	jetstream.Stream
-	missing uint64
-}
-
-func (s *short) GetMsg(ctx context.Context, at uint64, opts ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
-	m, err := s.Stream.GetMsg(ctx, at, opts...)
-	if err == nil && m.Sequence == s.missing {
-		return nil, jetstream.ErrMsgNotFound
+// TestEndIsAskedOfTheLeader: a member of a cluster that does not have all of the stream yet may answer direct requests.
+func TestEndIsAskedOfTheLeader(t *testing.T) {
+	t.Parallel()
+	c := threeRecords(t)
+	nc := connected(t, c)
+	direct, err := nc.SubscribeSync("$JS.API.DIRECT.GET.>")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return m, err
-}
-
-// TestAnswerBehindTheStream has a member of a cluster say that nothing is left that does not have all of the stream
-// yet.
-func TestAnswerBehindTheStream(t *testing.T) {
-	r := newReader(t, threeRecords(t))
+	if err := nc.FlushWithContext(waittest.Context(t)); err != nil {
+		t.Fatal(err)
+	}
+	r := newReader(t, c)
 	stream, err := r.stream(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &short{stream, 3}
-	g := &reading{r: r, stream: server, last: 3}
+	if !stream.CachedInfo().Config.AllowDirect {
+		t.Fatal("the stream allows no direct access")
+	}
+	g := &reading{r: r, stream: stream, last: 3}
 	left := func(want bool, why string) {
 		t.Helper()
 		if got, err := g.anyLeft(t.Context(), 3); err != nil || got != want {
 			t.Errorf("%s: it says %v, %v", why, got, err)
 		}
 	}
-	left(true, "the server is late")
-	server.missing = 0
-	left(true, "the server has it")
+	left(true, "there is one more")
 	g.filter.Lock = "orders/0"
-	left(false, "it is of another lock")
+	left(false, "the last one is of another lock")
 	if err := stream.DeleteMsg(t.Context(), 3); err != nil {
 		t.Fatal(err)
 	}
-	left(false, "it was removed")
-	if err := stream.Purge(t.Context()); err != nil {
-		t.Fatal(err)
+	g.filter.Lock = ""
+	left(false, "the last one was removed")
+	if n, _, err := direct.Pending(); n != 0 || err != nil {
+		t.Errorf("%d direct requests, %v", n, err)
 	}
-	left(false, "all was removed")
 }
 
 // narrow is a stream as a server has it that does not know all of it yet: its consumers see the messages of one

@@ -59,6 +59,16 @@ func findStream(ctx context.Context, js jetstream.JetStream, name string) (jetst
 	return stream, err
 }
 
+// leaderOf finds a stream whose messages its leader gets. With direct access any member of a cluster answers that has
+// nearly all of the stream. The library decides by what the stream has cached, which the method Info would renew.
+func leaderOf(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Stream, error) {
+	stream, err := findStream(ctx, js, name)
+	if err == nil {
+		stream.CachedInfo().Config.AllowDirect = false
+	}
+	return stream, err
+}
+
 // createStream makes a stream. The error is a [*StreamError] if another stream has its subjects.
 func createStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
 	stream, err := js.CreateStream(ctx, cfg)
