@@ -67,9 +67,9 @@ var (
 
 	// ErrUnconfirmed is returned by a release that the store has not confirmed. The hold
 	// is over for its owner. The agent repeats the release until the lease has run out. Then
-	// the lock is free at the latest. ErrUnconfirmed is also returned if the release had to wait until the deadline,
-	// and the store then says that the tenure is over: nobody can tell whether it was lost before.
-	ErrUnconfirmed = errors.New("lockagent: release not confirmed by the store yet; the lock is free at the latest " +
+	// the lock is free at the latest. ErrUnconfirmed is also returned if the release waited for a renewal until the
+	// deadline, and the store then had no such tenure: whether the hold was lost before is not known.
+	ErrUnconfirmed = errors.New("lockagent: release not confirmed by the store; the lock is free at the latest " +
 		"when its lease has run out")
 
 	// ErrLeaseTooShort answers a request whose fixed lease had run out before the store's

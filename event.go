@@ -32,8 +32,8 @@ const (
 	// EventRenewed: the store renewed the lease of a tenure that has served a hold. Tenure, StoreTime, Lease, Replicas.
 	// Not published unless asked for.
 	EventRenewed
-	// EventUncertain: a renewal failed; the hold goes on until its deadline.
-	// Tenure, Token, Owner, Err, Remaining.
+	// EventUncertain: a renewal failed; all holds of the tenure go on until its deadline.
+	// Tenure, Err, Remaining, and the Token and Owner of the oldest hold.
 	EventUncertain
 	// EventReleased: the owner released one grant. Request, Owner, Token, Tenure, Held,
 	// Count, Lease, Fixed, Confirmed, Until, Permits, Total, Replicas, Holds. Count is the number of grants

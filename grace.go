@@ -14,10 +14,11 @@ import (
 // has forgotten puts the tenure back as it was, if its Last is given. If two agents claim one lock, the greater Last
 // decides, and the Renew of the other is not Held.
 //
-// A Release of a tenure that the store has forgotten is Released, if its Last is given: the store has granted the lock
-// to nobody since. An agent that knows of the reset does not call Release while a Renew of the tenure is under way,
-// unless the agent no longer trusts the tenure: the Renew could come later, and put back what has ended. So can a Renew
-// that has failed. Then the tenure is a ghost, and its agent releases it when somebody meets it.
+// In the period a Release of a tenure that the store has forgotten is Released, if its Last is given: the store has
+// granted the lock to nobody since. The Release is not Released if a program that is no agent has the lock. An agent
+// that knows of the reset does not call Release while a Renew of the tenure is under way, unless the agent no longer
+// trusts the tenure: the Renew could come later, and put back what has ended. So can a Renew that has failed. Then the
+// tenure is a ghost, and its agent releases it when somebody meets it.
 //
 // The store knows which agents may have tenures: the roll. Every agent that calls Listen is on it. The period ends when
 // each agent on the roll has come back, or when the longest lease is over that an agent which has not come back may

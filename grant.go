@@ -244,7 +244,8 @@ type holdContext struct {
 //     holder's work;
 //   - [ErrNotHeld] if the grant had been released before, or was never held;
 //   - [ErrUnconfirmed] if the store has not confirmed the release. The hold is over all the
-//     same. The agent repeats the release until the lease has run out;
+//     same. The agent repeats the release until the lease has run out. Or the release waited for a renewal until the
+//     deadline, and the store then had no such tenure: whether the hold was lost before is not known;
 //   - [ErrClosed] if the store was closed. The hold is over all the same. The lock is free
 //     when its lease has run out.
 //

@@ -82,12 +82,15 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		out.Kind, out.StoreTime, out.Lease, out.Replicas = lockagent.EventRenewed, e.StoreTime, e.Lease, e.Replicas
 		out.Remaining = l.state.Deadline(e.Tenure).Sub(e.Now)
 	case lockstate.RenewFailed:
-		first := l.firstHold(e.Tenure)
-		if e.Failures > 1 || first == nil {
-			return // the first failure was published, or the tenure has no hold: a release waits, or a first hold
+		if e.Failures > 1 {
+			return // the first failure was published
+		}
+		oldest := l.oldestHold(e.Tenure)
+		if oldest == nil {
+			return // a release waits, or a first hold
 		}
 		out.Kind, out.Err = lockagent.EventUncertain, e.Err.Error()
-		out.Owner, out.Token = first.Owner, first.token
+		out.Owner, out.Token = oldest.Owner, oldest.token
 		out.Remaining = l.state.Deadline(e.Tenure).Sub(e.Now)
 	case lockstate.Returned, lockstate.Denied:
 		if !e.Served {

@@ -173,14 +173,14 @@ func (l *lock) holds(yield func(*request) bool) {
 	}
 }
 
-// firstHold is the oldest hold of a tenure, or nil if there is none.
-func (l *lock) firstHold(tenure uint64) (first *request) {
+// oldestHold is the hold of a tenure that was granted first, or nil if there is none.
+func (l *lock) oldestHold(tenure uint64) (oldest *request) {
 	for r := range l.holds {
-		if r.tenure == tenure && (first == nil || r.token < first.token) {
-			first = r
+		if r.tenure == tenure && (oldest == nil || r.token < oldest.token) {
+			oldest = r
 		}
 	}
-	return first
+	return oldest
 }
 
 // releasable is the youngest hold whose grant the owner has received. A grant that the owner

@@ -327,11 +327,11 @@ func TestAStepOfTheClockIsNoReturn(t *testing.T) {
 // releases learns what ended the hold. A renewal that fails then is no event: no hold is uncertain.
 func TestReleaseThatWaitsForARenewal(t *testing.T) {
 	for name, c := range map[string]struct {
-		after func(t *testing.T, far *Agent, renewal *op)
+		after func(t *testing.T, s *graceful, far *Agent, renewal *op)
 		check func(t *testing.T, err error)
 	}{
 		"Broken": {
-			after: func(t *testing.T, far *Agent, renewal *op) {
+			after: func(t *testing.T, _ *graceful, far *Agent, renewal *op) {
 				t.Cleanup(renewal.run) // or the agent could not close
 				await(t, "break", far.Break("door", lockagent.PlainLock, "olga"))
 			},
@@ -343,10 +343,21 @@ func TestReleaseThatWaitsForARenewal(t *testing.T) {
 			},
 		},
 		"Fails": {
-			after: func(_ *testing.T, _ *Agent, renewal *op) { renewal.fail(lockagent.ErrStoreUnavailable) },
+			after: func(_ *testing.T, _ *graceful, _ *Agent, renewal *op) { renewal.fail(lockagent.ErrStoreUnavailable) },
 			check: func(t *testing.T, err error) {
 				if err != nil {
 					t.Error(err)
+				}
+			},
+		},
+		"DeadlinePasses": {
+			after: func(t *testing.T, s *graceful, _ *Agent, renewal *op) {
+				t.Cleanup(renewal.run)
+				s.on("release", func(o *op) { o.slow(10*time.Second, 0) }) // then the lease is over
+			},
+			check: func(t *testing.T, err error) {
+				if !errors.Is(err, lockagent.ErrUnconfirmed) {
+					t.Errorf("%v, want ErrUnconfirmed", err)
 				}
 			},
 		},
@@ -365,7 +376,10 @@ func TestReleaseThatWaitsForARenewal(t *testing.T) {
 				answer := hold.ReleaseAsync(background)
 				synctest.Wait()
 				silent(t, "the release, before the renewal is answered", answer)
-				c.after(t, far, renewal)
+				if renewal == nil {
+					t.Fatal("no renewal is under way")
+				}
+				c.after(t, s, far, renewal)
 				c.check(t, await(t, "release", answer))
 				synctest.Wait()
 				(&witness{events: w.all()[before:]}).tells(t, "released returned")
@@ -376,7 +390,13 @@ func TestReleaseThatWaitsForARenewal(t *testing.T) {
 
 // Each permit of an agent may have a tenure of its own. A renewal that fails makes the holds of its tenure uncertain.
 func TestUncertainPermits(t *testing.T) {
-	for name, owners := range map[string]string{"Held": "ann bob", "Released": "ann"} {
+	for name, c := range map[string]struct {
+		releases bool
+		owners   string
+	}{
+		"Held":     {false, "ann bob"},
+		"Released": {true, "ann"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, w := &graceful{tap: newTap(memstore.New())}, &witness{}
@@ -386,17 +406,17 @@ func TestUncertainPermits(t *testing.T) {
 					t.Fatal(r.Err)
 				}
 				tokens := make(map[lockagent.Owner]lockagent.Token)
-				var bob lockagent.Grant
+				var latest lockagent.Grant
 				for _, owner := range []lockagent.Owner{"ann", "bob"} {
-					bob = granted(t, a.Acquire(background, "orders", Request{Owner: owner, Kind: set.Kind, Permits: 1}))
-					tokens[owner] = bob.Token()
+					latest = granted(t, a.Acquire(background, "orders", Request{Owner: owner, Kind: set.Kind, Permits: 1}))
+					tokens[owner] = latest.Token()
 				}
 				var renewals []*op
 				s.on("renew", func(o *op) { renewals = append(renewals, o) })
 				s.reset(lockagent.Reset{From: "1.a.1", To: "2.a.2", Reason: "emptied"})
 				synctest.Wait()
-				if name == "Released" {
-					_ = bob.ReleaseAsync(background) // waits for the renewal
+				if c.releases {
+					_ = latest.ReleaseAsync(background) // waits for the renewal
 					synctest.Wait()
 				}
 				for _, o := range renewals {
@@ -412,8 +432,8 @@ func TestUncertainPermits(t *testing.T) {
 					}
 				}
 				slices.Sort(got)
-				if got := strings.Join(got, " "); got != owners {
-					t.Errorf("uncertain: %q, want %q", got, owners)
+				if got := strings.Join(got, " "); got != c.owners {
+					t.Errorf("uncertain: %q, want %q", got, c.owners)
 				}
 			})
 		})

@@ -132,8 +132,8 @@ var (
 	ErrReentry = lockagent.ErrReentry
 	// ErrNotOwner: a session released a lock that another owner of the same Locks holds.
 	ErrNotOwner = lockagent.ErrNotOwner
-	// ErrUnconfirmed: the store has not confirmed the release, or cannot after the deadline. The hold is over all
-	// the same.
+	// ErrUnconfirmed: the store has not confirmed the release, or whether the hold was lost before is not known. The
+	// hold is over all the same.
 	ErrUnconfirmed = lockagent.ErrUnconfirmed
 )
 

@@ -109,6 +109,20 @@ func (c *comer) came() {
 	c.grace.Reasserted(c.period.Incarnation)
 }
 
+// releases releases a tenure of theLock that the store has forgotten, whether an Acquire had no reply or not. The
+// tenure before never had a hold, so there is none to release.
+func (c *comer) releases(number uint64, last lockagent.Token) {
+	c.t.Helper()
+	req := c.ending(theLock, number)
+	req.Last = last
+	c.end(req, true)
+	req.Unanswered = true
+	c.end(req, true)
+	req.Tenure = c.tenure(number - 1)
+	req.Last = 0
+	c.end(req, false)
+}
+
 // refusedFor expects that a try is refused, and returns how long the period may last.
 func (c *comer) refusedFor(name lockagent.Name, number uint64) time.Duration {
 	c.t.Helper()

@@ -7,6 +7,10 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
+// releasedInGrace is the sentence for what a holder releases before it has come back, of every kind.
+const releasedInGrace = "In the period a Release of a tenure that the store has forgotten is Released, if its Last " +
+	"is given: the store has granted the lock to nobody since."
+
 // graceClauses are about locks of every kind that one tenure can have for itself.
 var graceClauses = []clause{
 	{
@@ -92,18 +96,13 @@ var graceClauses = []clause{
 	},
 	{
 		name: "a hold that is released before it has come back was not lost",
-		says: "A Release of a tenure that the store has forgotten is Released, if its Last is given: the store has " +
-			"granted the lock to nobody since.",
+		says: releasedInGrace,
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.comingBack(t, minute)
 			last := one.acquire(theLock, 2).Token
 			h.forgets(t)
 			two.begins()
-			ending := one.ending(theLock, 2)
-			ending.Last = last
-			one.end(ending, true)
-			ending.Unanswered = true
-			one.end(ending, true)
+			one.releases(2, last)
 			one.came()
 			two.came()
 			two.ends()
@@ -315,6 +314,23 @@ var graceReadWriteClauses = []clause{
 		},
 	},
 	{
+		name: "a shared hold that is released before it has come back was not lost",
+		says: releasedInGrace,
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.comingBack(t, minute)
+			first := one.read(2).Token
+			second := two.read(2).Token
+			h.forgets(t)
+			two.reads(2, second, true)
+			one.releases(2, first)
+			one.begins()
+			one.came()
+			two.came()
+			one.ends()
+			one.refused(theLock, 3, two.tenure(2).String())
+		},
+	},
+	{
 		name: "a reader and a writer are not put back together",
 		says: "If two agents claim one lock, the greater Last decides, and the Renew of the other is not Held.",
 		prove: func(t *testing.T, h *Harness) {
@@ -409,6 +425,24 @@ var gracePermitClauses = []clause{
 			first.counts(4, 1)
 			second.gives(2, true)
 			first.counts(5, 0)
+		},
+	},
+	{
+		name: "permits that are released before they have come back were not lost",
+		says: releasedInGrace,
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.comingBack(t, minute)
+			first, second := user{one.party}, user{two.party}
+			first.change(lockagent.TrySetPermits, 5)
+			lastOne, lastTwo := first.takes(2, 2).Token, second.takes(2, 1).Token
+			h.forgets(t)
+			two.permits(2, 1, 5, lastTwo, true)
+			one.releases(2, lastOne)
+			one.begins()
+			one.came()
+			two.came()
+			one.ends()
+			first.counts(4, 1)
 		},
 	},
 	{

@@ -57,11 +57,23 @@ var graceDefects = []defect{
 	}},
 	{
 		"takes the release of an unanswered tenure for a loss",
-		"Grace/a hold that is released before it has come back was not lost", func(s *spoilt) {
+		"Grace/a hold that is released before it has come back was not lost", losing(
+			func(req lockagent.ReleaseRequest) bool { return req.Unanswered },
+		),
+	},
+	{
+		"takes each release of a period for a loss",
+		"GraceReadWrite/a shared hold that is released before it has come back was not lost", losing(
+			func(lockagent.ReleaseRequest) bool { return true },
+		),
+	},
+	{
+		"takes no release of a period for a loss",
+		"GracePermits/permits that are released before they have come back were not lost", func(s *spoilt) {
 			release := s.release
 			s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
 				reply, err := release(req)
-				reply.Released = reply.Released && !req.Unanswered
+				reply.Released = err == nil
 				return reply, err
 			}
 		},
@@ -180,6 +192,18 @@ func renewing(change func(*lockagent.RenewRequest)) func(*spoilt) {
 		s.renew = func(req lockagent.RenewRequest) (lockagent.RenewReply, error) {
 			change(&req)
 			return renew(req)
+		}
+	}
+}
+
+// losing takes some releases for losses.
+func losing(which func(lockagent.ReleaseRequest) bool) func(*spoilt) {
+	return func(s *spoilt) {
+		release := s.release
+		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+			reply, err := release(req)
+			reply.Released = reply.Released && !which(req)
+			return reply, err
 		}
 	}
 }

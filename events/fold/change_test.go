@@ -252,6 +252,47 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// A renewal that fails makes all holds of its tenure uncertain, and no others.
+func TestUncertainTenure(t *testing.T) {
+	f := New()
+	tenured := func(
+		seq uint64, agent lockagent.AgentID, kind lockagent.EventKind, owner lockagent.Owner, tenure uint64,
+		token lockagent.Token,
+	) {
+		r := recordOf(seq, kind, lockagent.Event{
+			Owner: owner, Request: uint64(token), Tenure: tenure, Token: token, Store: "s", Mode: lockagent.Shared,
+			StoreTime: lockagent.StoreTime(token), Time: time.Unix(int64(seq), 0),
+		})
+		r.Agent = agent
+		f.Apply(r)
+	}
+	uncertain := func(want string) {
+		t.Helper()
+		s, _ := f.Lock(LockKey{Store: "s", Lock: "a"})
+		var got []string
+		for i := range s.Holders {
+			if h := &s.Holders[i]; !h.Uncertain.IsZero() {
+				got = append(got, fmt.Sprintf("%s since %d", h.Owner, h.Uncertain.Unix()))
+			}
+		}
+		slices.Sort(got)
+		if got := strings.Join(got, ", "); len(s.Holders) != 4 || got != want {
+			t.Errorf("of %d holds these are uncertain: %q, want %q", len(s.Holders), got, want)
+		}
+	}
+	tenured(1, "A", lockagent.EventGranted, "ann", 7, 1)
+	tenured(2, "A", lockagent.EventGranted, "bob", 7, 2)
+	tenured(3, "A", lockagent.EventGranted, "eve", 8, 3)
+	tenured(1, "B", lockagent.EventGranted, "joe", 7, 4)
+	uncertain("")
+	tenured(4, "A", lockagent.EventUncertain, "ann", 7, 1)
+	uncertain("ann since 4, bob since 4")
+	tenured(5, "A", lockagent.EventUncertain, "ann", 7, 1)
+	uncertain("ann since 4, bob since 4")
+	tenured(6, "A", lockagent.EventRenewed, "", 7, 0)
+	uncertain("")
+}
+
 // What a fold does for a record of a hold takes no memory, however many there were.
 func TestChangesAllocateNothing(t *testing.T) {
 	f, n := New(), uint64(0)

@@ -177,11 +177,11 @@ func (f *Fold) about(a *folded, r *events.Record) {
 			}
 		}
 	case lockagent.EventUncertain:
-		if h := l.find(r); h != nil {
-			if h.Uncertain.IsZero() {
+		for _, h := range l.open {
+			if h.Agent == r.Agent && h.Tenure == r.Tenure && h.Uncertain.IsZero() {
 				h.Uncertain = r.Time
+				f.notify(HoldChanged, h)
 			}
-			f.notify(HoldChanged, h)
 		}
 	case lockagent.EventPermits:
 		if f.watch != nil {

@@ -51,14 +51,16 @@ func (e *forwardEnd) close() {
 	<-e.gone
 }
 
-// find finds the stream.
-func (e *forwardEnd) find(ctx context.Context) (err error) {
+// find finds the stream, by findStream or leaderOf.
+func (e *forwardEnd) find(
+	ctx context.Context, by func(context.Context, jetstream.JetStream, string) (jetstream.Stream, error),
+) (stream jetstream.Stream, err error) {
 	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
-	if e.stream, err = findStream(ctx, e.js, e.cfg.Stream); errors.Is(err, jetstream.ErrStreamNotFound) {
+	if stream, err = by(ctx, e.js, e.cfg.Stream); errors.Is(err, jetstream.ErrStreamNotFound) {
 		err = ErrNoStream
 	}
-	return e.explain(err)
+	return stream, e.explain(err)
 }
 
 // agents returns the agents that have messages of one of the kinds, or any if there is none.

@@ -143,15 +143,14 @@ func (s *forwardSession) refused(e entry, why error) {
 
 // open finds both streams.
 func (s *forwardSession) open() error {
-	err := s.source.find(s.ctx)
-	if err == nil {
-		s.leader, err = leaderOf(s.ctx, s.source.js, s.source.cfg.Stream)
-		err = s.source.explain(err)
+	var err error
+	if s.source.stream, err = s.source.find(s.ctx, findStream); err == nil {
+		s.leader, err = s.source.find(s.ctx, leaderOf)
 	}
 	if err != nil {
 		return atEnd(SourceEnd, err)
 	}
-	err = s.hub.find(s.ctx)
+	s.hub.stream, err = s.hub.find(s.ctx, findStream)
 	if errors.Is(err, ErrNoStream) {
 		err = s.makeHub()
 	}

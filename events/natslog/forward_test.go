@@ -241,7 +241,7 @@ func TestForwardAsksForFewSubjects(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	asked := 0
-	for range 4 { // it looks for the stream twice
+	for range 4 { // two more ask for the stream and for its leader
 		m, err := questions.NextMsgWithContext(waittest.Context(t))
 		if err != nil {
 			t.Fatal(err)

@@ -47,6 +47,9 @@ type reading struct {
 	ready chan *decoded // those that may be visited
 }
 
+// errReplaced ends a read of what is not the stream any more that it was.
+var errReplaced = errors.New("the stream was replaced")
+
 // ahead is how many messages may be decoded before the first of them is visited.
 const ahead = 16
 
@@ -178,14 +181,17 @@ func (g *reading) idle(ctx context.Context) (done bool, err error) {
 
 // anyLeft reports whether there are messages for the filter from a position on, up to last.
 func (g *reading) anyLeft(ctx context.Context, from uint64) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+	bounded, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	leader, err := leaderOf(ctx, g.r.js, nameOf(g.stream))
+	leader, err := leaderOf(bounded, g.r.js, nameOf(g.stream))
 	if err != nil {
 		return false, err
 	}
+	if commonEnd(g.stream, leader) < g.last {
+		return false, errReplaced
+	}
 	for _, subject := range g.filter.Subjects(g.r.cfg.Prefix) {
-		m, err := leader.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
+		m, err := getNext(ctx, leader, from, subject)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue
 		}
@@ -194,6 +200,15 @@ func (g *reading) anyLeft(ctx context.Context, from uint64) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// getNext returns the first message with a subject from a position on.
+func getNext(
+	ctx context.Context, stream jetstream.Stream, from uint64, subject string,
+) (*jetstream.RawStreamMsg, error) {
+	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+	defer cancel()
+	return stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
 }
 
 // take takes a message. It reports whether the end is reached.
@@ -234,7 +249,7 @@ func (g *reading) follow(ctx context.Context, consumer string) error {
 		return err
 	}
 	if commonEnd(g.stream, now) < max(g.at, g.before) {
-		return &interruption{errors.New("the stream was replaced")}
+		return &interruption{errReplaced}
 	}
 	g.name = consumer
 	return nil

@@ -211,16 +211,17 @@ func TestEndIsAskedOfTheLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := nc.FlushWithContext(waittest.Context(t)); err != nil {
-		t.Fatal(err)
+	settle := func() {
+		t.Helper()
+		if err := nc.FlushWithContext(waittest.Context(t)); err != nil {
+			t.Fatal(err)
+		}
 	}
+	settle()
 	r := newReader(t, c)
 	stream, err := r.stream(t.Context())
 	if err != nil {
 		t.Fatal(err)
-	}
-	if !stream.CachedInfo().Config.AllowDirect {
-		t.Fatal("the stream allows no direct access")
 	}
 	g := &reading{r: r, stream: stream, last: 3}
 	left := func(want bool, why string) {
@@ -237,8 +238,52 @@ func TestEndIsAskedOfTheLeader(t *testing.T) {
 	}
 	g.filter.Lock = ""
 	left(false, "the last one was removed")
+	if err := stream.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	left(false, "all were removed")
+	settle()
 	if n, _, err := direct.Pending(); n != 0 || err != nil {
 		t.Errorf("%d direct requests, %v", n, err)
+	}
+	if _, err := stream.GetMsg(t.Context(), 1); !errors.Is(err, jetstream.ErrMsgNotFound) {
+		t.Errorf("a message that was removed: %v", err)
+	}
+	if _, err := direct.NextMsgWithContext(waittest.Context(t)); err != nil {
+		t.Errorf("the test does not see direct requests: %v", err)
+	}
+}
+
+// TestReplayOfAStreamThatIsReplaced: the end of the new stream is not taken for that of the old one.
+func TestReplayOfAStreamThatIsReplaced(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*testing.T, jetstream.JetStream){
+		"Made anew": func(t *testing.T, js jetstream.JetStream) {
+			if err := js.DeleteStream(t.Context(), DefaultStream); err != nil {
+				t.Fatal(err)
+			}
+			streamFor(t, js, nil)
+		},
+		"Gone": func(t *testing.T, js jetstream.JetStream) {
+			if err := js.DeleteStream(t.Context(), DefaultStream); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := threeRecords(t)
+			r := newReader(t, c)
+			stream, err := r.stream(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(t, client(t, c))
+			g := &reading{r: r, stream: stream, last: 3}
+			if left, err := g.anyLeft(t.Context(), 2); err == nil {
+				t.Errorf("it says %v, and no error", left)
+			}
+		})
 	}
 }
 

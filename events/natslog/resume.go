@@ -224,7 +224,9 @@ func readFrom(
 			return err
 		}
 	}
-	// In a cluster the consumer may be on a server that was away, and that does not have all of the stream yet.
+	// In a cluster the consumer may be on a server that was away, and that does not have all of the stream yet. With
+	// direct access the same server may answer here. Then the rest is sent twice, and is a repetition to readers: the
+	// right to ask the leader would let each agent read the log of all.
 	switch last, err := stream.GetLastMsgForSubject(ctx, subject); {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return nil

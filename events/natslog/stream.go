@@ -59,8 +59,9 @@ func findStream(ctx context.Context, js jetstream.JetStream, name string) (jetst
 	return stream, err
 }
 
-// leaderOf finds a stream whose messages its leader gets. With direct access any member of a cluster answers that has
-// nearly all of the stream. The library decides by what the stream has cached, which the method Info would renew.
+// leaderOf is findStream for a stream whose GetMsg asks the leader. With direct access any member of a cluster answers
+// that has nearly all of the stream. The library decides by what the stream has cached. Its method Info caches that
+// anew, and must not be used.
 func leaderOf(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Stream, error) {
 	stream, err := findStream(ctx, js, name)
 	if err == nil {

@@ -32,6 +32,8 @@ const (
 const (
 	rushLength = 4 * time.Second
 	pollLength = 6 * time.Second
+	// meetings is in how many contests of a second a program and agents meet at the latest.
+	meetings = 20
 )
 
 // rivals are threads of Java that contend with some processes of ours.
@@ -178,8 +180,9 @@ func TestSoakNobodyWhoPollsStarvesInACluster(t *testing.T) {
 }
 
 // pollTogether has a thread of Java poll, while agents leave no permit free, or read on and on. It gets what it polls
-// again and again: a turn of a writer, or of a permit, is about every second. The first one may take longer: an agent
-// that is alone does not contend before it has met another program.
+// again and again: a turn of a writer, or of a permit, is about every second. The first one may take longer, for an
+// agent that is alone does not contend before it has met another program: as many contests of a second as meetings
+// says.
 func pollTogether(t *testing.T, w *world, all []pollers) {
 	java, agents := w.startJava(t, 30*time.Second), w.agents(t, 3)
 	for _, p := range all {
@@ -197,9 +200,12 @@ func pollTogether(t *testing.T, w *world, all []pollers) {
 				name: name, way: p.kind + ".rushPoll", threads: 1, hold: 150_000, // one turn is too short for two such holds
 				kind: kind, group: rushGroup, length: time.Second,
 			}
-			for met := false; !met; {
+			for round, met := 0, false; !met; round++ {
+				if round == meetings {
+					t.Fatalf("Java had no turn beside agents in %d contests of %v", round, c.length)
+				}
 				theirs, _ := contest(t, w, java, agents[:p.processes], c)()
-				met = theirs.grants > 1 // the last one may be after the time of ours
+				met = theirs.grants > 1 // one alone may have come when the agents had stopped
 			}
 			c.length, c.counts = pollLength, p.permits == 1
 			theirs, ours := contest(t, w, java, agents[:p.processes], c)()
