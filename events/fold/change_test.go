@@ -271,8 +271,12 @@ func TestUncertainTenure(t *testing.T) {
 		s, _ := f.Lock(LockKey{Store: "s", Lock: "a"})
 		var got []string
 		for i := range s.Holders {
-			if h := &s.Holders[i]; !h.Uncertain.IsZero() {
+			h := &s.Holders[i]
+			if !h.Uncertain.IsZero() {
 				got = append(got, fmt.Sprintf("%s since %d", h.Owner, h.Uncertain.Unix()))
+			}
+			if h.Gone {
+				got = append(got, string(h.Owner)+" is gone")
 			}
 		}
 		slices.Sort(got)
@@ -285,12 +289,14 @@ func TestUncertainTenure(t *testing.T) {
 	tenured(3, "A", lockagent.EventGranted, "eve", 8, 3)
 	tenured(1, "B", lockagent.EventGranted, "joe", 7, 4)
 	uncertain("")
-	tenured(4, "A", lockagent.EventUncertain, "ann", 7, 1)
-	uncertain("ann since 4, bob since 4")
-	tenured(5, "A", lockagent.EventUncertain, "ann", 7, 1)
-	uncertain("ann since 4, bob since 4")
-	tenured(6, "A", lockagent.EventRenewed, "", 7, 0)
-	uncertain("")
+	f.Apply(recordOf(4, lockagent.EventAgentStopped, lockagent.Event{}))
+	uncertain("ann is gone, bob is gone, eve is gone")
+	tenured(5, "A", lockagent.EventUncertain, "ann", 7, 1) // another process goes on with the tenure
+	uncertain("ann since 5, bob since 5, eve is gone")
+	tenured(6, "A", lockagent.EventUncertain, "ann", 7, 1)
+	uncertain("ann since 5, bob since 5, eve is gone")
+	tenured(7, "A", lockagent.EventRenewed, "", 7, 0)
+	uncertain("eve is gone")
 }
 
 // What a fold does for a record of a hold takes no memory, however many there were.

@@ -178,8 +178,11 @@ func (f *Fold) about(a *folded, r *events.Record) {
 		}
 	case lockagent.EventUncertain:
 		for _, h := range l.open {
-			if h.Agent == r.Agent && h.Tenure == r.Tenure && h.Uncertain.IsZero() {
-				h.Uncertain = r.Time
+			if h.Agent == r.Agent && h.Tenure == r.Tenure {
+				h.Gone = false
+				if h.Uncertain.IsZero() {
+					h.Uncertain = r.Time
+				}
 				f.notify(HoldChanged, h)
 			}
 		}

@@ -136,8 +136,11 @@ class Holders:
             self.leases = {k: h for k, h in self.leases.items() if not self._same_lock(h, hold)}
         if begins or kind in ENDS and data.get("count", 0) == 0 and hold["token"]:
             self._supersede(hold)
-        if kind in ("reentered", "uncertain", *ENDS) and self._key(hold) in self.holds:
+        if kind in ("reentered", *ENDS) and self._key(hold) in self.holds:
             self.holds[self._key(hold)]["gone"] = False  # another process goes on with it
+        if kind == "uncertain":
+            for h in self._tenure(hold):
+                h["gone"] = False
         if begins and kind != "held":
             self.holds[self._key(hold)] = hold
             return f"{hold['lock']}: {hold['owner']} holds it, token {hold['token']}"
@@ -195,11 +198,17 @@ class Holders:
         self.holds = {k: h for k, h in self.holds.items() if not over(h)}
         self.leases = {k: h for k, h in self.leases.items() if not over(h)}
 
+    def _tenure(self, of):
+        """The holds of the same tenure."""
+        return [
+            h for h in self.holds.values()
+            if self._same_lock(h, of) and h["agent"] == of["agent"] and h["tenure"] == of["tenure"]
+        ]
+
     def _renewed(self, now):
-        for h in self.holds.values():
-            if self._same_lock(h, now) and h["agent"] == now["agent"] and h["tenure"] == now["tenure"]:
-                h["confirmed_us"] = max(h["confirmed_us"], now["confirmed_us"])
-                h["lease_us"], h["gone"] = now["lease_us"], False
+        for h in self._tenure(now):
+            h["confirmed_us"] = max(h["confirmed_us"], now["confirmed_us"])
+            h["lease_us"], h["gone"] = now["lease_us"], False
 
     def _renews(self, agent, confirmed, lease):
         """An agent tells of its last renewal, and that all leases are over when so much has passed since then."""
