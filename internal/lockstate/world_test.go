@@ -120,7 +120,7 @@ type agentModel struct {
 	journal Snapshot // what the next process would know; only if agents may be killed
 	doomed  int      // if it is not 0, the agent is killed at that event of its next step which commits
 	crashed bool
-	told    []uint64 // in order: the ghosts in somebody's way about which the store has answered
+	told    []uint64 // in order: the ghosts in the way of an attempt about which the store has answered meanwhile
 	joined  bool     // readers have joined since the last call was sent
 }
 
@@ -323,6 +323,9 @@ func (w *world) tell(i int, c Command) {
 	// Pauses are scattered. So there would be many instants that differ little. Each may be the
 	// last possible one, so take that.
 	a.look()
+	if !slices.ContainsFunc(a.parts, func(s *State) bool { return s.attempt.number != 0 }) {
+		a.told = nil // nobody asks any more: the next attempt has to ask anew
+	}
 	for _, s := range a.parts {
 		if s.phase == sleeping || s.phase == releasing {
 			s.retryAt = ceil(s.retryAt, w.now)
