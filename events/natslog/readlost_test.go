@@ -257,19 +257,7 @@ func TestEndIsAskedOfTheLeader(t *testing.T) {
 // TestReplayOfAStreamThatIsReplaced: the end of the new stream is not taken for that of the old one.
 func TestReplayOfAStreamThatIsReplaced(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*testing.T, jetstream.JetStream){
-		"Made anew": func(t *testing.T, js jetstream.JetStream) {
-			if err := js.DeleteStream(t.Context(), DefaultStream); err != nil {
-				t.Fatal(err)
-			}
-			streamFor(t, js, nil)
-		},
-		"Gone": func(t *testing.T, js jetstream.JetStream) {
-			if err := js.DeleteStream(t.Context(), DefaultStream); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
+	for name, anew := range map[string]bool{"Made anew": true, "Gone": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := threeRecords(t)
@@ -278,7 +266,13 @@ func TestReplayOfAStreamThatIsReplaced(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			change(t, client(t, c))
+			js := client(t, c)
+			if err := js.DeleteStream(t.Context(), DefaultStream); err != nil {
+				t.Fatal(err)
+			}
+			if anew {
+				streamFor(t, js, nil)
+			}
 			g := &reading{r: r, stream: stream, last: 3}
 			if left, err := g.anyLeft(t.Context(), 2); err == nil {
 				t.Errorf("it says %v, and no error", left)
